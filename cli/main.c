@@ -1,0 +1,9 @@
+#include <stdio.h>
+
+#include <tutti/tutti.h>
+
+int main(void)
+{
+    printf("tutti %s\n", tutti_version());
+    return 0;
+}

@@ -1,0 +1,7 @@
+#ifndef TUTTI_BASE_CLOCK_H
+#define TUTTI_BASE_CLOCK_H
+
+/* Seconds of the monotonic clock; only differences mean something. */
+double tutti_now(void);
+
+#endif

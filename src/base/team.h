@@ -1,0 +1,23 @@
+/* A team of threads that computes together. Threads split outputs, never a sum. */
+#ifndef TUTTI_BASE_TEAM_H
+#define TUTTI_BASE_TEAM_H
+
+#include "base/status.h"
+
+typedef struct tutti_team tutti_team;
+
+/* A team of 'threads' threads; 0 means OMP_NUM_THREADS where it is set, else one per physical core
+ * this process may use. The members are pinned, one to a core of the process's cpuset, unless
+ * there are fewer cores than threads or the environment already binds (OMP_PROC_BIND,
+ * OMP_PLACES, GOMP_CPU_AFFINITY). Only the thread that creates a team may run it. */
+tutti_status tutti_team_create(tutti_team **out, int threads) TUTTI_MUST_CHECK;
+void tutti_team_destroy(tutti_team **team);
+
+int tutti_team_size(const tutti_team *team); /* NULL is a team of one: the caller */
+
+/* Calls job(arg, member, size) once for every member, in parallel; returns when all are done.
+ * The caller is member 0. */
+typedef void tutti_team_job(void *arg, int member, int size);
+void tutti_team_run(tutti_team *team, tutti_team_job *job, void *arg);
+
+#endif

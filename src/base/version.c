@@ -1,0 +1,6 @@
+#include <tutti/tutti.h>
+
+const char *tutti_version(void)
+{
+    return TUTTI_VERSION;
+}

@@ -1,0 +1,84 @@
+/* Convolution, forward and backward, on blocked tensors.
+ *
+ * Layout. Activations are [n][c/16][h][w][16] with the last block filled up with zero channels;
+ * an input of fewer than 16 channels that comes from the data (an image) may instead be compact,
+ * [n][h][w][c]. Weights are [k/16][c/16][r][s][16 c][16 k], for compact inputs
+ * [k/16][r][s][c][16 k]; filled-up rows and columns are zero and stay zero. With groups, c and k
+ * of one group must be multiples of 16 or groups == 1 for the fast path; the rest goes through a
+ * plain path that is only correct.
+ *
+ * The contract of bits. One output element is one chain of fused multiply-adds that starts at
+ * +0 and whose order is fixed by the shape alone (stated at the head of conv.c), the same for
+ * every instruction set, block size and number of threads. Padding is skipped, not multiplied.
+ * Bias is added once at the end. A weight gradient is one chain per grain (samples, rows,
+ * columns in index order) and the tree of base/tree.h over the grains. */
+#ifndef TUTTI_KERNEL_CONV_H
+#define TUTTI_KERNEL_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/team.h"
+#include "kernel/table.h"
+
+typedef struct tutti_conv_shape {
+    int c, h, w;                /* input: channels, height, width */
+    int k, r, s;                /* output channels, kernel height, kernel width */
+    int stride_h, stride_w;     /* >= 1 */
+    int dilation_h, dilation_w; /* >= 1 */
+    int pad_top, pad_bottom, pad_left, pad_right;
+    int groups;
+    bool compact; /* x is [n][h][w][c], c < 16; there is no backward-data then */
+} tutti_conv_shape;
+
+/* Rows and columns of the output; <= 0 when the kernel does not fit. */
+int tutti_conv_out_h(const tutti_conv_shape *shape);
+int tutti_conv_out_w(const tutti_conv_shape *shape);
+
+/* Bytes of the caches a thread has for itself. */
+typedef struct tutti_caches {
+    size_t l1, l2, l3;
+} tutti_caches;
+
+/* Consecutive grains of a minibatch: grain i is samples begin[i] .. begin[i+1]-1. */
+typedef struct tutti_grains {
+    int count;
+    const int *begin;
+} tutti_grains;
+
+typedef struct tutti_conv tutti_conv; /* a planned convolution; reading it is free of locks */
+
+/* Plans the loops for about 'n' samples at a time on 'threads' threads with the kernels of 'row'.
+ * The caller has checked the shape. */
+tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
+                               const tutti_kernels *row, const tutti_caches *caches, int n,
+                               int threads) TUTTI_MUST_CHECK;
+void tutti_conv_destroy(tutti_conv **conv);
+
+/* Floats of the blocked weights (also of their gradient) and of the bias (k rounded up to 16). */
+size_t tutti_conv_weight_count(const tutti_conv *conv);
+size_t tutti_conv_bias_count(const tutti_conv *conv);
+
+/* Bytes of scratch the three passes need; aligned to a cache line, contents do not matter. One
+ * scratch serves all layers, one at a time. */
+size_t tutti_conv_scratch(const tutti_conv *conv);
+
+/* y = conv(x, w) + bias, then max(., 0) if relu. bias may be NULL. */
+void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
+                        const float *x, const float *w, const float *bias, bool relu, float *y);
+
+/* dx = gradient by x, zero where mask <= 0 (the ReLU of the layer below, whose output is x itself:
+ * mask is of x's layout and may be NULL). */
+void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
+                              const float *dy, const float *w, const float *mask, float *dx);
+
+/* dw and db (may be NULL) = gradient by weights and bias, the tree sum over the grains, whose
+ * sample numbers count from the start of x and dy. */
+void tutti_conv_backward_weights(const tutti_conv *conv, tutti_team *team, void *scratch,
+                                 const tutti_grains *grains, const float *x, const float *dy,
+                                 float *dw, float *db);
+
+/* One line that explains the plan: blocks, register block, predicted bytes per FLOP. */
+void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes);
+
+#endif

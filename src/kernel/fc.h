@@ -1,0 +1,44 @@
+/* Fully connected layers, forward and backward: our own matrix products.
+ *
+ * Activations are [n][i] and [n][o], i and o rounded up to 16 with zeros (a flattened convolution
+ * output [c/16][h][w][16] is such an i). Weights are [o/16][i][16]: a convolution's layout with a
+ * 1x1 kernel, so that any run of whole blocks of output features is contiguous in memory.
+ *
+ * The contract of bits. Forward: one chain of fused multiply-adds over the inputs in index order.
+ * Backward-data: chains over blocks of 64 output features, joined by the tree of base/tree.h, so
+ * that ranks which hold whole blocks can add up what they own. Backward-weights: one chain per
+ * grain over its samples, joined by the tree over grains. */
+#ifndef TUTTI_KERNEL_FC_H
+#define TUTTI_KERNEL_FC_H
+
+#include "kernel/conv.h"
+
+enum { TUTTI_FC_LEAF = 64 }; /* output features of a leaf of backward-data's tree */
+
+typedef struct tutti_fc tutti_fc;
+
+tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
+                             const tutti_caches *caches, int n, int threads) TUTTI_MUST_CHECK;
+void tutti_fc_destroy(tutti_fc **fc);
+
+size_t tutti_fc_weight_count(const tutti_fc *fc);
+size_t tutti_fc_scratch(const tutti_fc *fc, int n); /* bytes, for n samples at a time */
+
+/* The passes work on the first 'outputs' output features (rounded up to 16) from where w, bias, y
+ * and dy point, so that a rank that holds only a run of features calls them on that run: rows of y
+ * and dy are then 'outputs' rounded up to 16 floats apart.
+ *
+ * y = x w + bias (may be NULL), then max(., 0) if relu. */
+void tutti_fc_forward(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
+                      const float *x, const float *w, const float *bias, bool relu, float *y);
+
+/* dx = tree sum over the leaves (blocks of 64) of outputs 0 .. outputs-1, zero where mask <= 0
+ * (mask may be NULL). */
+void tutti_fc_backward_data(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
+                            const float *dy, const float *w, const float *mask, float *dx);
+
+void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scratch,
+                               const tutti_grains *grains, int outputs, const float *x,
+                               const float *dy, float *dw, float *db);
+
+#endif

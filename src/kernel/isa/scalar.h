@@ -1,0 +1,46 @@
+/* The vector vocabulary in plain C; see avx512.h. fmaf is exact on every machine, by instruction
+ * or by libm. */
+#include <math.h>
+
+#define ISA  scalar
+#define VLEN 1
+#define NREG 16
+
+typedef float vf;
+
+static inline vf vf_zero(void)
+{
+    return 0.0f;
+}
+static inline vf vf_set1(float x)
+{
+    return x;
+}
+static inline vf vf_load(const float *p)
+{
+    return *p;
+}
+static inline void vf_store(float *p, vf x)
+{
+    *p = x;
+}
+static inline vf vf_add(vf a, vf b)
+{
+    return a + b;
+}
+static inline vf vf_sub(vf a, vf b)
+{
+    return a - b;
+}
+static inline vf vf_mul(vf a, vf b)
+{
+    return a * b;
+}
+static inline vf vf_div(vf a, vf b)
+{
+    return a / b;
+}
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    return fmaf(a, b, c);
+}

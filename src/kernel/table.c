@@ -1,0 +1,56 @@
+#include "kernel/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+
+#define DECLARE(isa) double tutti_fma_rounds_##isa(long rounds, float *sink);
+DECLARE(scalar)
+DECLARE(avx2)
+DECLARE(avx512)
+
+#define ROW(isa, bits, lanes)                                                                 \
+    {                                                                                         \
+        .name = #isa, .needs = (bits), .vlen = (lanes), .fma_rounds = tutti_fma_rounds_##isa, \
+    }
+
+const tutti_kernels tutti_kernel_table[] = {
+    ROW(scalar, 0, 1),
+    ROW(avx2, TUTTI_CPU_AVX2, 8),
+    ROW(avx512, TUTTI_CPU_AVX512, 16),
+    {.name = NULL},
+};
+
+const tutti_kernels *tutti_kernels_named(const char *name)
+{
+    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
+        if (!strcmp(row->name, name)) return row;
+    return NULL;
+}
+
+static tutti_status refuse(const char *wanted, unsigned have)
+{
+    char names[64] = "";
+    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
+        if (!(row->needs & ~have))
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                     *names ? ", " : "", row->name);
+    return tutti_fail(TUTTI_ARGUMENT, "TUTTI_ISA: '%s' is not one of %s", wanted, names);
+}
+
+tutti_status tutti_kernels_choose(const tutti_kernels **out)
+{
+    const unsigned have = tutti_cpu_features();
+    const char *wanted = getenv("TUTTI_ISA");
+    if (wanted && *wanted) {
+        const tutti_kernels *row = tutti_kernels_named(wanted);
+        if (!row || (row->needs & ~have)) return refuse(wanted, have);
+        *out = row;
+        return TUTTI_OK;
+    }
+    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
+        if (!(row->needs & ~have)) *out = row;
+    return TUTTI_OK;
+}

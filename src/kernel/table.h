@@ -1,0 +1,30 @@
+/* One row per instruction set: its kernels and the sizes they like, together. */
+#ifndef TUTTI_KERNEL_TABLE_H
+#define TUTTI_KERNEL_TABLE_H
+
+#include "base/status.h"
+
+/* The width of a channel block in every layout, on every instruction set, so that files, plans
+ * and bits agree. */
+enum { TUTTI_BLOCK = 16 };
+
+typedef struct tutti_kernels {
+    const char *name; /* "scalar", "avx2", "avx512" */
+    unsigned needs;   /* TUTTI_CPU_ bits */
+    int vlen;         /* floats in a register */
+    /* Fused multiply-adds in 'rounds' rounds of independent chains: the machine's limit. Returns
+     * the number of floating-point operations done. */
+    double (*fma_rounds)(long rounds, float *sink);
+} tutti_kernels;
+
+/* All rows of this build, from plain C upwards; ends with a row without a name. */
+extern const tutti_kernels tutti_kernel_table[];
+
+/* Stores the best row this machine can run in *out. The environment variable TUTTI_ISA names a
+ * lower one; a name that does not exist or that this machine cannot run is TUTTI_ARGUMENT. */
+tutti_status tutti_kernels_choose(const tutti_kernels **out) TUTTI_MUST_CHECK;
+
+/* The row of that name, NULL if there is none. */
+const tutti_kernels *tutti_kernels_named(const char *name);
+
+#endif
