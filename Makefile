@@ -1,0 +1,52 @@
+# Short names for what people do. Meson builds; nothing here knows a source file.
+BUILD ?= build
+SAN    = $(BUILD)-san
+TSAN   = $(BUILD)-tsan
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+demo: setup-build all
+	@tools/demo $(BUILD)
+
+check: setup all
+	@tools/check $(BUILD)
+
+# The unit tests again, watched by AddressSanitizer and UndefinedBehaviorSanitizer, and by
+# ThreadSanitizer. The latter needs clang: only its OpenMP runtime tells TSan about its barriers.
+check-san: setup
+	@[ -f $(SAN)/build.ninja ] || meson setup $(SAN) --buildtype=debugoptimized \
+	    -Db_sanitize=address,undefined -Db_lundef=false -Ddefault_library=static
+	@ninja -C $(SAN)
+	@tools/check $(SAN) --suite unit
+
+check-tsan: setup
+	@[ -f $(TSAN)/build.ninja ] || CC=clang meson setup $(TSAN) --buildtype=debugoptimized \
+	    -Db_sanitize=thread -Db_lundef=false -Ddefault_library=static
+	@ninja -C $(TSAN)
+	@tools/check $(TSAN) --suite unit
+
+# One benchmark at a time, its table on the terminal.
+bench: setup all
+	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
+
+fmt:
+	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf $(BUILD) $(SAN) $(TSAN)
+
+setup:
+	@tools/setup
+
+setup-build:
+	@tools/setup build
+
+$(BUILD)/build.ninja:
+	@tools/setup build
+	@meson setup $(BUILD)
+
+.PHONY: all demo check check-san check-tsan bench fmt install clean setup setup-build
