@@ -1,0 +1,102 @@
+/* A data set: samples to train on, samples to test on, and what a sample looks like.
+ *
+ * A data set is named by one word on the command line, KIND[:PLACE][,KEY=VALUE]...
+ *
+ *   fashion-mnist          Debian's package dataset-fashion-mnist
+ *   idx:DIR                MNIST's idx files, plain or .gz
+ *   cifar10:DIR            the binary version: data_batch_1.bin .. 5, test_batch.bin
+ *   cifar100:DIR           train.bin, test.bin; the 100 fine labels
+ *   images:DIR             a folder a class, JPEG and PNG; or DIR/train and DIR/val (or test);
+ *                          or train=FILE,test=FILE: lists of "path [label]"
+ *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
+ *                          "utterance label label ..." (a label a frame); test=FEATS,test-labels=
+ *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt
+ *   synthetic              noise with a pattern for each class, any shape, for benchmarks
+ *
+ * doc/DATA.md lists the keys (crop, flip, jitter, mean, context, holdout, ...).
+ *
+ * What a sample becomes is a function of (data set, options, seed, epoch, sample's id) and of
+ * nothing else: not of the rank, the thread or the order of fetching. */
+#ifndef TUTTI_DATA_DATA_H
+#define TUTTI_DATA_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/log.h"
+#include "base/status.h"
+
+typedef struct tutti_data tutti_data;
+typedef struct tutti_reader tutti_reader;
+
+typedef enum tutti_split { TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_TEST, TUTTI_SPLITS } tutti_split;
+
+/* Images: channels is 1 or 3. Vectors: 1 x 1 and as many channels as there are numbers. */
+typedef struct tutti_sample_shape {
+    int channels, height, width;
+} tutti_sample_shape;
+
+/* One mean and one standard deviation for each channel of an image (of values 0 to 1), or for
+ * each number of a frame of features: a sample's value is (raw - mean) / std. */
+typedef struct tutti_normalisation {
+    int count;
+    const float *mean, *std;
+} tutti_normalisation;
+
+typedef struct tutti_data_options {
+    tutti_sample_shape shape;      /* what the net takes; all 0: as the data set has it */
+    uint64_t seed;                 /* of the augmentation */
+    bool augment;                  /* false: training samples look like test samples */
+    bool skip_bad;                 /* replace damaged samples by others instead of failing */
+    tutti_normalisation normalise; /* that of a trained model; count 0: the data set's own */
+    const tutti_log *log;          /* borrowed; gets a line for each damaged sample skipped */
+} tutti_data_options;
+
+tutti_data_options tutti_data_defaults(void);
+
+/* Opens the data set 'spec' and reads its index, not its samples (but for idx and cifar, which
+ * are read once for their mean, and packed files). A data set may be shared by threads. */
+tutti_status tutti_data_open(tutti_data **out, const char *spec,
+                             const tutti_data_options *options) TUTTI_MUST_CHECK;
+void tutti_data_close(tutti_data **data);
+
+const char *tutti_data_kind(const tutti_data *data); /* "idx" */
+int tutti_data_count(const tutti_data *data, tutti_split split);
+int tutti_data_classes(const tutti_data *data);
+const char *tutti_data_class_name(const tutti_data *data, int label);
+tutti_sample_shape tutti_data_shape(const tutti_data *data);
+tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed from the data set */
+
+/* Floats from one sample to the next: height*width*channels rounded up to 16. Images are
+ * [height][width][channels], vectors plain; what is left over is zero. */
+size_t tutti_data_stride(const tutti_data *data);
+
+/* One line for people: "60000 + 10000 samples, 10 classes, 28x28x1, flip". */
+const char *tutti_data_description(const tutti_data *data);
+
+/* SHA-256, in hex, of what all ranks must have alike: the index (names without the place, sizes,
+ * counts, labels where the index has them), the shape, the augmentation and the normalisation. It
+ * does not read the samples, so a changed pixel goes unseen. */
+const char *tutti_data_hash(const tutti_data *data);
+
+/* Distinct damaged samples met so far (with skip_bad). */
+int tutti_data_bad_count(const tutti_data *data);
+
+/* A reader fetches samples for one thread: it holds the buffers and the decoders. The data set is
+ * borrowed. */
+tutti_status tutti_reader_create(tutti_reader **out, tutti_data *data) TUTTI_MUST_CHECK;
+void tutti_reader_destroy(tutti_reader **reader);
+
+enum { TUTTI_LABEL_NONE = -1 };
+
+/* Writes tutti_data_stride floats to 'sample', and its label. Test samples do not depend on the
+ * epoch. With skip_bad a damaged training sample is replaced by the next undamaged id; a damaged
+ * test sample becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
+tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_t epoch,
+                                uint32_t id, float *sample, int *label) TUTTI_MUST_CHECK;
+
+/* The file 'path' (JPEG or PNG) as a test sample of this data set would be; for predictions. */
+tutti_status tutti_reader_fetch_file(tutti_reader *reader, const char *path,
+                                     float *sample) TUTTI_MUST_CHECK;
+
+#endif
