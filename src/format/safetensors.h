@@ -1,0 +1,94 @@
+/* Files of named tensors in the safetensors format, which PyTorch and others read.
+ *
+ *   8 bytes      n, the length of the header, little-endian
+ *   n bytes      {"conv1.weight":{"dtype":"F32","shape":[20,1,5,5],"data_offsets":[0,2000]}, ...}
+ *   the rest     the tensors' bytes without gaps, row-major, little-endian
+ *
+ * What is written is a function of the list of tensors alone: they lie in the order given, and
+ * the header is padded with spaces so that the data start at a multiple of 64 bytes. Every
+ * rank that has the list therefore knows where each element goes, and several ranks write
+ * their own pieces of one file. */
+#ifndef TUTTI_FORMAT_SAFETENSORS_H
+#define TUTTI_FORMAT_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+
+enum { TUTTI_TENSOR_MAX_DIMS = 8 };
+
+typedef enum tutti_dtype { TUTTI_F32, TUTTI_F64, TUTTI_F16, TUTTI_BF16 } tutti_dtype;
+
+/* A tensor's name and shape. Without dimensions it is a scalar. */
+typedef struct tutti_tensor_spec {
+    const char *name;
+    int dims;
+    int64_t shape[TUTTI_TENSOR_MAX_DIMS];
+} tutti_tensor_spec;
+
+int64_t tutti_tensor_elements(const tutti_tensor_spec *spec);
+
+/* "20x1x5x5", "scalar": for sentences. Returns 'out'. */
+char *tutti_tensor_shape_text(const tutti_tensor_spec *spec, char *out, size_t size);
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+/* Where everything goes in a file of F32 tensors. Copies the list. Fails (TUTTI_ARGUMENT) on an
+ * empty or repeated name and on a shape that is negative or too large. */
+typedef struct tutti_safetensors_layout tutti_safetensors_layout;
+tutti_status tutti_safetensors_layout_create(tutti_safetensors_layout **out,
+                                             const tutti_tensor_spec *tensors,
+                                             int count) TUTTI_MUST_CHECK;
+void tutti_safetensors_layout_destroy(tutti_safetensors_layout **layout);
+
+int tutti_safetensors_layout_count(const tutti_safetensors_layout *layout);
+const tutti_tensor_spec *tutti_safetensors_layout_tensor(const tutti_safetensors_layout *layout,
+                                                         int tensor);
+uint64_t tutti_safetensors_layout_bytes(const tutti_safetensors_layout *layout); /* the file's */
+
+/* A file being written. One writer creates it (header and full length); the others open what
+ * must already be there: let the one who creates return from open before they call it. Ranges
+ * of different writers may share a page but not an element. Borrows the layout. */
+typedef struct tutti_safetensors_writer tutti_safetensors_writer;
+tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const char *path,
+                                           const tutti_safetensors_layout *layout,
+                                           bool creates) TUTTI_MUST_CHECK;
+
+/* Writes elements first .. first+count-1 of tensor number 'tensor' of the layout. */
+tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tensor, int64_t first,
+                                     const float *values, int64_t count) TUTTI_MUST_CHECK;
+
+/* Waits until everything this writer wrote is on the disk, and closes. */
+tutti_status tutti_safetensors_writer_close(tutti_safetensors_writer **writer) TUTTI_MUST_CHECK;
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+typedef struct tutti_safetensors tutti_safetensors;
+
+typedef struct tutti_tensor_info {
+    tutti_tensor_spec spec; /* the name belongs to the file's handle */
+    tutti_dtype dtype;
+    uint64_t begin, end; /* bytes of the file */
+} tutti_tensor_info;
+
+/* Reads and checks the whole header: lengths, names, types, shapes, offsets without gaps or
+ * overlaps up to the last byte of the file. A file that fails (TUTTI_DATA, or TUTTI_IO) is named
+ * in the sentence, and the tensor where it is one tensor's fault. */
+tutti_status tutti_safetensors_open(tutti_safetensors **out, const char *path) TUTTI_MUST_CHECK;
+void tutti_safetensors_close(tutti_safetensors **file);
+
+/* Tensors in the order of their data. */
+int tutti_safetensors_count(const tutti_safetensors *file);
+const tutti_tensor_info *tutti_safetensors_tensor(const tutti_safetensors *file, int tensor);
+int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* -1: not there */
+
+/* An entry of the header's "__metadata__"; NULL: not there. */
+const char *tutti_safetensors_metadata(const tutti_safetensors *file, const char *key);
+
+/* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16 and F64 are converted
+ * (F64 rounds to nearest). A range off the tensor's end is TUTTI_ARGUMENT. */
+tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, int64_t first,
+                                    float *values, int64_t count) TUTTI_MUST_CHECK;
+
+#endif

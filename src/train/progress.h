@@ -1,0 +1,75 @@
+/* A run people like to watch. On a terminal one line that is rewritten,
+ *
+ *   epoch 3/10 [======>       ] loss 0.3127 | top-1 88.61 % | 9120 img/s | 61 % peak | ETA 00:41
+ *
+ * elsewhere a line every so often that logs keep well:
+ *
+ *   step 1200/9370 | epoch 1.28 | loss 0.312700 | top-1 88.61 % | lr 1.0e-02 | 7.0 ms | 9120 img/s
+ *
+ * Everything goes to the stream it was given, or nowhere. */
+#ifndef TUTTI_TRAIN_PROGRESS_H
+#define TUTTI_TRAIN_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "base/status.h"
+#include "train/span.h"
+
+typedef struct tutti_progress_options {
+    FILE *stream;  /* borrowed; NULL: silence */
+    bool terminal; /* rewrite one line */
+    int columns;   /* of the terminal; 0: ask it, else 80 */
+    double every;  /* seconds between two lines off a terminal (two rewrites on one: 0.1) */
+} tutti_progress_options;
+
+/* As the stream deserves: a terminal if it is one. */
+tutti_progress_options tutti_progress_defaults(FILE *stream);
+
+/* Where a run stands. NaN: not known, not shown. */
+typedef struct tutti_progress_now {
+    int64_t step;      /* done */
+    double loss, top1; /* top1 in 0..1; both smoothed as the caller likes */
+    double lr;
+    double step_seconds; /* of a recent step */
+    double samples_per_s;
+    double percent_of_peak; /* of the FMA peak */
+    double data_wait;       /* fraction of the time spent waiting for data, 0..1 */
+    double comm_exposed;    /* ... for communication */
+} tutti_progress_now;
+
+typedef struct tutti_progress tutti_progress;
+
+/* 'pace' is copied. 'done' steps were done before (a resume). 'unit' is "img" or "frames". */
+tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options options,
+                                   const tutti_pace *pace, int64_t done,
+                                   const char *unit) TUTTI_MUST_CHECK;
+void tutti_progress_destroy(tutti_progress **progress); /* leaves the cursor on a new line */
+
+/* After every step; decides by itself whether to print. NULL does nothing, here and below. */
+void tutti_progress_step(tutti_progress *progress, const tutti_progress_now *now);
+
+/* Would the next tutti_progress_step print? So that numbers need not be gathered for nothing. */
+bool tutti_progress_due(const tutti_progress *progress, int64_t step);
+
+/* A whole line that stays, above the bar: evaluations, checkpoints, warnings. */
+void tutti_progress_say(tutti_progress *progress, const char *format, ...) TUTTI_PRINTF(2, 3);
+
+/* The header: lines "  net        lenet, 431,080 parameters", aligned; names until NULL. */
+typedef struct tutti_progress_fact {
+    const char *name, *value;
+} tutti_progress_fact;
+void tutti_progress_facts(tutti_progress *progress, const char *title,
+                          const tutti_progress_fact *facts);
+
+/* "1,234,567"; "01:02:03", "00:41"; "12.3 MiB". Return 'out'. */
+char *tutti_text_count(char out[32], int64_t count);
+char *tutti_text_time(char out[32], double seconds);
+char *tutti_text_bytes(char out[32], double bytes);
+
+/* The table of an evaluation: counts[truth * classes + answer]. With up to 'widest' classes the
+ * whole table, else the pairs most often confused. 'names' may be NULL. */
+void tutti_confusion_print(FILE *stream, const int64_t *counts, int classes,
+                           const char *const *names, int widest);
+
+#endif

@@ -1,0 +1,44 @@
+/* Lengths of time of a run, as people write them: "1000steps", "1epoch", "600s". */
+#ifndef TUTTI_TRAIN_SPAN_H
+#define TUTTI_TRAIN_SPAN_H
+
+#include <stdint.h>
+#include "base/status.h"
+
+/* How steps and epochs of a run relate. The stream of samples is endless: an epoch need not be a
+ * whole number of steps, and step s has begun in epoch s*batch/samples. */
+typedef struct tutti_pace {
+    int64_t samples; /* of an epoch */
+    int64_t batch;   /* samples of a step, all ranks together */
+    int64_t steps;   /* of the whole run */
+} tutti_pace;
+
+int64_t tutti_pace_epoch(const tutti_pace *pace, int64_t step); /* complete epochs before 'step' */
+
+/* The first step at which 'epochs' epochs are complete. */
+int64_t tutti_pace_steps(const tutti_pace *pace, double epochs);
+
+typedef enum tutti_span_unit {
+    TUTTI_SPAN_STEPS,
+    TUTTI_SPAN_EPOCHS,
+    TUTTI_SPAN_SECONDS
+} tutti_span_unit;
+
+typedef struct tutti_span {
+    double count; /* whole for steps */
+    tutti_span_unit unit;
+} tutti_span;
+
+/* Parses "1000steps", "1epoch", "0.5epochs", "600s", "10min", "2h"; a bare number has the unit
+ * 'bare'. 'what' names the option in the sentence of a failure (TUTTI_PARSE). */
+tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit bare,
+                              const char *what) TUTTI_MUST_CHECK;
+
+/* The span in steps (not for seconds). */
+int64_t tutti_span_steps(const tutti_span *span, const tutti_pace *pace);
+
+/* Is something due that happens every 'span', now that 'step' steps are done? For seconds:
+ * 'since' of them have passed since it last happened. */
+int tutti_span_due(const tutti_span *span, const tutti_pace *pace, int64_t step, double since);
+
+#endif
