@@ -1,0 +1,167 @@
+/* Everything of a CNN that is not a matrix product and not pooling (pool.h) or a change of layout
+ * (layout.h): activations, dropout, local response normalisation, softmax, SGD, vectors.
+ *
+ * Activations are [n][c/16][pixels][16] (see conv.h); those of a fully connected layer have one
+ * pixel. Channels that fill up the last block are zero, and every function here keeps them so. A
+ * pass works in place where its comment says so; otherwise outputs overlap nothing.
+ *
+ * The contract of bits. Every element is a fixed sequence of correctly rounded operations
+ * (+ - * / fma; exponential and logarithm are our own, made of these), so all instruction sets
+ * and numbers of threads agree. The order of each sum is stated at its function.
+ *
+ * 'mask' of a backward pass is the pass's own forward input x where the layer below ends in a
+ * ReLU, else NULL: the gradient is zero where mask <= 0. */
+#ifndef TUTTI_KERNEL_OPS_H
+#define TUTTI_KERNEL_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/random.h"
+#include "base/team.h"
+#include "base/tree.h"
+#include "kernel/table.h"
+
+/* ---- vectors of any length; y may be an input ---- */
+
+/* y = a + b, then max(., 0) if relu. */
+void tutti_add(const tutti_kernels *row, tutti_team *team, size_t count, const float *a,
+               const float *b, bool relu, float *y);
+/* y = factor * x */
+void tutti_scale(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
+                 const float *x, float *y);
+/* y += factor * x, fused */
+void tutti_axpy(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
+                const float *x, float *y);
+
+/* ---- sums in the one order ---- */
+
+/* Adds values given per subtree of a tree of 'leaves' leaves, in index order of the subtrees:
+ * the loss per grain, the roots of tutti_square_roots from several ranks. */
+typedef struct tutti_sum {
+    tutti_tree_stack stack;
+    double value[TUTTI_TREE_MAX_ROOTS];
+} tutti_sum;
+
+void tutti_sum_init(tutti_sum *sum, int leaves);
+void tutti_sum_add(tutti_sum *sum, tutti_subtree root, double value);
+double tutti_sum_value(const tutti_sum *sum); /* when all leaves are there; 0 of none */
+
+/* Chain in double over loss[0] .. loss[samples-1]: the leaf of one grain. */
+double tutti_grain_loss(int samples, const float *loss);
+
+/* Sum of squares. The array of 'count' floats is cut into leaves of 16 (zeros fill up the last);
+ * a leaf is added in double by halves: 8 lanes x[l]^2 + x[l+8]^2, then 4, 2, 1; leaves by the tree
+ * of base/tree.h. However the array is cut at multiples of 16, joining the parts' roots by
+ * tutti_sum gives the same bits. count < 2^35. */
+double tutti_square_sum(const tutti_kernels *row, tutti_team *team, size_t count, const float *x);
+
+/* The part begin .. end-1 of such an array (begin a multiple of 16, end too or == count); x points
+ * at element 'begin'. Stores the roots of the part and their sums, returns how many. */
+int tutti_square_roots(const tutti_kernels *row, tutti_team *team, size_t count, size_t begin,
+                       size_t end, const float *x, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
+                       double sums[TUTTI_TREE_MAX_ROOTS]);
+/* Leaves of that tree, for tutti_sum_init. */
+static inline int tutti_square_leaves(size_t count)
+{
+    return (int)((count + 15) / 16);
+}
+
+/* ---- activations; y may be x, dx may be dy ---- */
+
+/* y = max(x, 0); NaN stays. */
+void tutti_relu(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y);
+/* dx = dy, zero where y <= 0; y may be the input or the output of the ReLU. */
+void tutti_relu_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
+                         const float *y, float *dx);
+
+void tutti_sigmoid(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
+                   const float *x, float *y);
+void tutti_tanh(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y);
+/* From the outputs y: dx = dy * y * (1 - y), dx = dy * (1 - y * y). */
+void tutti_sigmoid_backward(const tutti_kernels *row, tutti_team *team, size_t count,
+                            const float *dy, const float *y, const float *mask, float *dx);
+void tutti_tanh_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
+                         const float *y, const float *mask, float *dx);
+
+/* ---- dropout (inverted: what stays is multiplied by 1/(1-rate)); y may be x, dx dy ---- */
+
+/* Nothing is stored: backward draws the same numbers again. Element e of a sample, counted in the
+ * blocked layout over all channels of the layer, is dropped when number 64*(e/64) + 4*(e%16) +
+ * e/16%4 of the sample's sequence is below rate * 2^32: sixteen Philox blocks fill four vectors
+ * without a transposition. */
+typedef struct tutti_dropout {
+    float rate;           /* 0 <= rate < 1 */
+    tutti_random_key key; /* key.sample: place of the first sample in the global minibatch */
+    int first_block;      /* x holds channels from 16*first_block of the layer on; usually 0 */
+} tutti_dropout;
+
+void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tutti_dropout *dropout,
+                           int n, int c, int pixels, const float *x, float *y);
+void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
+                            const tutti_dropout *dropout, int n, int c, int pixels, const float *dy,
+                            const float *mask, float *dx);
+
+/* ---- local response normalisation across channels ---- */
+
+/* y = x * scale^-beta, scale = k + alpha/size * (sum of x^2 over channels c - size/2 ..
+ * c + (size-1)/2), as Caffe and torch define it. The sum is a chain of fused multiply-adds in
+ * channel order. Backward computes the scale again; nothing is stored. */
+typedef struct tutti_lrn {
+    int size; /* 1 .. TUTTI_LRN_MAX_SIZE */
+    float alpha, beta, k;
+} tutti_lrn;
+
+enum { TUTTI_LRN_MAX_SIZE = 33 };
+
+void tutti_lrn_forward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
+                       int c, int pixels, const float *x, float *y);
+void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
+                        int c, int pixels, const float *x, const float *dy, const float *mask,
+                        float *dx);
+
+/* ---- softmax with cross-entropy; rows of x, p, dx are 'classes' rounded up to 16 ---- */
+
+/* p = exp(x - max) / sum; the sum runs in 16 chains (class modulo 16) joined by halves. Classes
+ * that fill up are ignored and get p = 0. With labels (else NULL) loss[i] = log(sum) - (x[label] -
+ * max) of sample i. p may be x. Labels are in 0 .. classes-1: the reader of the data checks. */
+void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
+                   const int32_t *labels, float *p, float *loss);
+/* dx = scale * (p - onehot(label)); scale is 1/B of the global minibatch B. dx may be p. */
+void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,
+                            const float *p, const int32_t *labels, float scale, float *dx);
+/* rank[i] = classes that score above sample i's label; among equals the lower class is above, NaN
+ * is above everything. Top-1 is rank < 1, top-5 rank < 5. x may be scores or probabilities. */
+void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, const int32_t *labels,
+                      int32_t *rank);
+
+/* ---- SGD, as PyTorch defines it; every multiply-add fused ----
+ *
+ *   d = gradient_scale * dw + weight_decay * w
+ *   v = momentum * v + d
+ *   w = w - lr * (nesterov ? d + momentum * v : v)
+ *
+ * v starts as zeros. Without momentum v is not touched and may be NULL. */
+typedef struct tutti_sgd {
+    float lr, momentum, weight_decay;
+    float gradient_scale; /* 1, or less to clip the norm */
+    bool nesterov;
+} tutti_sgd;
+
+void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
+                    const float *dw, float *v, float *w);
+
+/* ---- concatenation along channels ---- */
+
+/* y [n][sum of c[i]] = x[0] | x[1] | ...; memory speed where all c but the last are multiples of
+ * 16. */
+void tutti_concat(tutti_team *team, int n, int parts, const int *c, int pixels,
+                  const float *const *x, float *y);
+/* dx[i] = its channels of dy, zero where mask[i] <= 0 (mask, or any mask[i], may be NULL). A part
+ * whose dx[i] is NULL is skipped. */
+void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, int parts,
+                           const int *c, int pixels, const float *dy, const float *const *mask,
+                           float *const *dx);
+
+#endif
