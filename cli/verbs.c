@@ -1,5 +1,0 @@
-#include "cli.h"
-
-const cli_verb *const cli_verbs[] = {
-    NULL,
-};

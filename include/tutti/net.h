@@ -1,0 +1,77 @@
+/* Nets: read from text, described layer by layer.
+ *
+ * A net is a text with one line a layer (see models/ and tutti-net(5)):
+ *
+ *     input 1 28 28
+ *     conv1 conv 32 kernel=5 relu
+ *     pool1 maxpool kernel=2 stride=2
+ *     fc2   fc 10
+ *     loss  softmax
+ */
+#ifndef TUTTI_NET_H
+#define TUTTI_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_net tutti_net;
+
+/* Reads a net. 'name' is a net's name, looked up as NAME.net in the directories of the
+ * environment variable TUTTI_MODELS (separated by colons), then among the nets that came with
+ * the library; a name with a '/' or ending in ".net" is a path. Gives *out to the caller, who
+ * gives it to tutti_net_destroy. On failure *out is untouched. */
+TUTTI_API tutti_status tutti_net_load(tutti_net **out, const char *name) TUTTI_MUST_CHECK;
+
+/* Reads a net from memory; 'where' stands for the file in messages. */
+TUTTI_API tutti_status tutti_net_parse(tutti_net **out, const char *text,
+                                       const char *where) TUTTI_MUST_CHECK;
+TUTTI_API void tutti_net_destroy(tutti_net **net); /* NULL inside is fine; leaves NULL */
+
+/* The nets that came with the library, from 0 in alphabetical order; NULL behind the last. */
+TUTTI_API const char *tutti_net_known(int index);
+
+TUTTI_API const char *tutti_net_name(const tutti_net *net); /* "vgg-a" */
+
+/* What one sample looks like: channels, height, width; a vector is C x 1 x 1. */
+typedef struct tutti_shape {
+    int c, h, w;
+} tutti_shape;
+
+TUTTI_API tutti_shape tutti_net_input(const tutti_net *net);
+TUTTI_API int tutti_net_classes(const tutti_net *net); /* outputs of the softmax */
+
+/* One layer as numbers. Texts belong to the net. */
+typedef struct tutti_layer_info {
+    const char *name;       /* "conv1" */
+    const char *kind;       /* "conv" */
+    const char *activation; /* "relu", "sigmoid", "tanh" or "" */
+    tutti_shape in, out;    /* of the first input */
+    uint64_t parameters;    /* weights and biases */
+    uint64_t macs;          /* multiply-adds of the forward pass of one sample */
+    uint64_t train_flops;   /* of one sample: forward, weight gradient, and backward-data where
+                             * there is something below to train */
+    uint64_t weight_bytes;
+    uint64_t activation_bytes; /* of the output of one sample, as stored */
+} tutti_layer_info;
+
+TUTTI_API int tutti_net_layer_count(const tutti_net *net);
+TUTTI_API tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer);
+
+/* The sums over the layers, with the net's name and shapes. */
+TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
+
+/* The hyperparameters the net's author suggests ("default lr 0.01"), in the order of the text.
+ * *where is "file:line:column" of the value. Returns false behind the last. */
+TUTTI_API int tutti_net_default(const tutti_net *net, int index, const char **key,
+                                const char **value, const char **where);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,11 @@
+/* The nets that came with the library: models/NAME.net, made part of it when it is built. */
+#ifndef TUTTI_NN_ZOO_H
+#define TUTTI_NN_ZOO_H
+
+typedef struct tutti_zoo_net {
+    const char *name, *text;
+} tutti_zoo_net;
+
+extern const tutti_zoo_net tutti_zoo[]; /* by name; ends with a NULL name */
+
+#endif

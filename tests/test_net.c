@@ -1,0 +1,241 @@
+/* Nets from text: the zoo's numbers, branches, and what the parser says to mistakes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "nn/net.h"
+
+static tutti_net *load(const char *name)
+{
+    tutti_net *net = NULL;
+    if (tutti_net_load(&net, name)) fail_msg("%s", tutti_message());
+    return net;
+}
+
+static tutti_net *parse(const char *text)
+{
+    tutti_net *net = NULL;
+    if (tutti_net_parse(&net, text, "t.net")) fail_msg("%s", tutti_message());
+    return net;
+}
+
+/* Parameters, multiply-adds and training FLOPs of one sample, as published or counted by hand. */
+static void the_zoo_has_the_published_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t parameters, macs, train_flops;
+        int classes;
+    } zoo[] = {
+        {"vgg-a", 132863336, 7609090048, 45481132032, 1000},
+        {"overfeat-fast", 145920872, 2801403904, 16589856768, 1000},
+        {"cd-dnn", 45122648, 45099008, 6 * 45099008ull - 2 * 429 * 2048, 9304},
+        {"alexnet", 61100840, 714188480, 0, 1000},
+        {"lenet", 0, 0, 0, 10},
+        {"cifar-vgg", 0, 0, 0, 10},
+    };
+    for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
+        tutti_net *net = load(zoo[i].name);
+        const tutti_layer_info total = tutti_net_total(net);
+        if (zoo[i].parameters) assert_int_equal(total.parameters, zoo[i].parameters);
+        if (zoo[i].macs) assert_int_equal(total.macs, zoo[i].macs);
+        if (zoo[i].train_flops) assert_int_equal(total.train_flops, zoo[i].train_flops);
+        assert_int_equal(tutti_net_classes(net), zoo[i].classes);
+        assert_string_equal(tutti_net_name(net), zoo[i].name);
+        tutti_net_destroy(&net);
+    }
+}
+
+static void the_zoo_is_listed(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (; tutti_net_known(count); count++) {
+        tutti_net *net = load(tutti_net_known(count));
+        if (count) assert_true(strcmp(tutti_net_known(count - 1), tutti_net_known(count)) < 0);
+        tutti_net_destroy(&net);
+    }
+    assert_int_equal(count, 6);
+}
+
+static void layers_know_their_shapes_and_parameters(void **state)
+{
+    (void)state;
+    tutti_net *net = load("vgg-a");
+    const tutti_layer_info conv8 = tutti_net_layer_info(net, tutti_net_find_layer(net, "conv8"));
+    assert_int_equal(conv8.in.c, 512);
+    assert_int_equal(conv8.in.h, 14);
+    assert_int_equal(conv8.out.w, 14);
+    assert_int_equal(conv8.macs, 462422016);
+    assert_string_equal(conv8.activation, "relu");
+
+    const tutti_param *w = &net->params[tutti_net_find_param(net, "conv2.weight")];
+    const int want[4] = {128, 64, 3, 3};
+    assert_int_equal(w->dim_count, 4);
+    assert_memory_equal(w->dims, want, sizeof want);
+    assert_int_equal(w->count, 73728);
+    const tutti_param *fc = &net->params[tutti_net_find_param(net, "fc9.weight")];
+    assert_int_equal(fc->dims[0], 4096);
+    assert_int_equal(fc->dims[1], 25088);
+    assert_int_equal(tutti_net_find_param(net, "fc12.weight"), -1);
+    tutti_net_destroy(&net);
+}
+
+/* Regions follow one another without gaps, in whole cache lines. */
+static void the_flat_buffer_is_contiguous(void **state)
+{
+    (void)state;
+    tutti_net *net = load("lenet");
+    size_t at = 0;
+    for (int i = 0; i < net->param_count; i++) {
+        assert_int_equal(net->params[i].offset, at);
+        assert_true(net->params[i].stored >= net->params[i].count);
+        assert_int_equal(net->params[i].stored % TUTTI_BLOCK, 0);
+        at += net->params[i].stored;
+    }
+    assert_int_equal(net->param_floats, at);
+    const int fc3 = tutti_net_find_layer(net, "fc3");
+    assert_int_equal(tutti_layer_offset(net, fc3), net->params[net->layers[fc3].weight].offset);
+    assert_int_equal(tutti_layer_floats(net, fc3), 64 * 16 * 512 + 512);
+    tutti_net_destroy(&net);
+}
+
+static void branches_join_by_name(void **state)
+{
+    (void)state;
+    tutti_net *net = parse("input 3 8 8   # a small residual net\n"
+                           "a conv 32 kernel=3 pad=1 relu\n"
+                           "b conv 32 kernel=3 pad=1\n"
+                           "s add a b relu\n"
+                           "c conv 16 kernel=1x3 pad=0x1 from=s\n"
+                           "d conv 20 kernel=1 from=s\n"
+                           "cat concat c d s tanh\n"
+                           "p avgpool global\n"
+                           "f fc 5 init=gaussian std=0.01 bias=0.5\n"
+                           "loss softmax\n");
+    assert_int_equal(net->layers[tutti_net_find_layer(net, "cat")].out.c, 68);
+    assert_int_equal(net->layers[tutti_net_find_layer(net, "p")].out.h, 1);
+    assert_int_equal(net->layers[2].from[1], 1);
+    assert_int_equal(net->layers[3].from[0], 2);
+    assert_false(net->layers[0].trains_below);
+    assert_true(net->layers[0].window.compact);
+    assert_true(net->layers[1].trains_below);
+    assert_false(net->layers[1].window.compact);
+    const tutti_layer *f = &net->layers[tutti_net_find_layer(net, "f")];
+    assert_int_equal(f->init, TUTTI_INIT_GAUSSIAN);
+    assert_true(f->init_bias == 0.5f);
+    tutti_net_destroy(&net);
+}
+
+static void defaults_are_kept_with_their_place(void **state)
+{
+    (void)state;
+    tutti_net *net = parse("input 10\ndefault lr 0.5\n\tdefault  momentum 0.9\nf fc 2\nl softmax");
+    const char *key, *value, *where;
+    assert_true(tutti_net_default(net, 1, &key, &value, &where));
+    assert_string_equal(key, "momentum");
+    assert_string_equal(value, "0.9");
+    assert_string_equal(where, "t.net:3:20");
+    assert_false(tutti_net_default(net, 2, &key, &value, &where));
+    tutti_net_destroy(&net);
+}
+
+static void mistakes_are_named_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"", "t.net:1:1: the net must end with its loss"},
+        {"a fc 3\n", "t.net:1:1: the input must come first"},
+        {"input 3 0 4\n", "t.net:1:9: input: '0' is not a whole number"},
+        {"input 3 4\n", "t.net:1:1: input wants CHANNELS HEIGHT WIDTH"},
+        {"input 3\ninput 3\n", "t.net:2:1: a second input"},
+        {"input 1048576 1048576 1048576\n", "t.net:1:7: an input of"},
+        {"input 3\nx\n", "t.net:2:1: a layer wants a name and a kind"},
+        {"input 3\nx cnov 3\n", "t.net:2:3: there is no kind of layer 'cnov'; did you mean 'conv'"},
+        {"input 3\nx fc\n", "t.net:2:3: fc wants a number of features"},
+        {"input 3\nx fc 3.5\n", "t.net:2:6: features: '3.5' is not a whole number"},
+        {"input 3\nx fc 99999999999999999999\n", "t.net:2:6: features:"},
+        {"input 3\nx fc 3 kernel=3\n", "t.net:2:8: 'kernel' is not understood here"},
+        {"input 3 9 9\nx conv 3 kernal=3\n", "t.net:2:10: 'kernal' is not understood here; did you "
+                                             "mean 'kernel'"},
+        {"input 3 9 9\nx conv 3 kernel\n", "t.net:2:10: 'kernel' needs a value"},
+        {"input 3 9 9\nx conv 3 relu=1\n", "t.net:2:10: 'relu' takes no value"},
+        {"input 3 9 9\nx conv 3 kernel=3x\n", "t.net:2:17: kernel: '3x' is not a whole number"},
+        {"input 3 9 9\nx conv 3\n", "t.net:2:1: x needs a window"},
+        {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
+        {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
+        {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
+        {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: init: 'hi' is none of auto, he"},
+        {"input 3\nx dropout 1.5\n", "t.net:2:11: dropout: '1.5' is not a number from 0 to"},
+        {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},
+        {"input 3\n7 fc 3\n", "t.net:2:1: '7' is no name"},
+        {"input 3\nalpha fc 3\nb fc 3 from=alpah\n", "t.net:3:13: no layer 'alpah' above; did you "
+                                                     "mean 'alpha'"},
+        {"input 3\na fc 3\nb fc 4\ns add a b\n", "t.net:4:1: s: a is 3x1x1 and b is 4x1x1; they"},
+        {"input 3\na fc 3\ns add a\n", "t.net:3:3: add wants the names of two layers"},
+        {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
+        {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
+        {"input 3\nl softmax\n", "t.net:3:1: the net has nothing to train"},
+        {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
+        {"input 3\ndefault lr\n", "t.net:2:1: default wants a name and a value"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tutti_net *net = NULL;
+        assert_int_not_equal(tutti_net_parse(&net, bad[i].text, "t.net"), TUTTI_OK);
+        assert_null(net);
+        if (strncmp(tutti_message(), bad[i].says, strlen(bad[i].says)))
+            fail_msg("%s\nsays  %s\nwants %s", bad[i].text, tutti_message(), bad[i].says);
+    }
+}
+
+static void nets_are_found_by_name_and_path(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/tutti-test-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/lenet.net", dir);
+    FILE *f = fopen(path, "w");
+    fputs("input 4\nf fc 2\nloss softmax\n", f);
+    fclose(f);
+
+    tutti_net *net = load(path);
+    assert_string_equal(tutti_net_name(net), "lenet");
+    tutti_net_destroy(&net);
+    char dirs[128];
+    snprintf(dirs, sizeof dirs, "/nowhere:%s", dir);
+    setenv("TUTTI_MODELS", dirs, 1);
+    net = load("lenet"); /* the user's own goes before the library's */
+    assert_int_equal(tutti_net_classes(net), 2);
+    tutti_net_destroy(&net);
+    unsetenv("TUTTI_MODELS");
+
+    assert_int_equal(tutti_net_load(&net, "vgg"), TUTTI_ARGUMENT);
+    assert_non_null(strstr(tutti_message(), "vgg-a"));
+    assert_int_equal(tutti_net_load(&net, "./missing.net"), TUTTI_IO);
+    unlink(path);
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_zoo_has_the_published_sizes),
+        cmocka_unit_test(the_zoo_is_listed),
+        cmocka_unit_test(layers_know_their_shapes_and_parameters),
+        cmocka_unit_test(the_flat_buffer_is_contiguous),
+        cmocka_unit_test(branches_join_by_name),
+        cmocka_unit_test(defaults_are_kept_with_their_place),
+        cmocka_unit_test(mistakes_are_named_with_their_place),
+        cmocka_unit_test(nets_are_found_by_name_and_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
