@@ -1,9 +1,104 @@
-#include <stdio.h>
+/* The program: finds the verb, reads its options, runs it. Exit codes: see tutti(1). */
+#include <stdlib.h>
+#include <string.h>
 
-#include <tutti/tutti.h>
+#include "cli.h"
 
-int main(void)
+static void print_verbs(FILE *out)
 {
+    fprintf(out, "usage: tutti VERB [options]\n\n"
+                 "Trains neural networks on clusters of CPUs: the same bits for any number of "
+                 "nodes.\n\n");
+    for (const cli_verb *const *v = cli_verbs; *v; v++)
+        fprintf(out, "  %-12s%s\n", (*v)->name, (*v)->summary);
+    fprintf(out, "\n  tutti VERB --help    the options of a verb\n"
+                 "  tutti --version      the version\n"
+                 "  tutti --check-build  what this build can do\n");
+}
+
+static const cli_verb *find_verb(const char *name)
+{
+    for (const cli_verb *const *v = cli_verbs; *v; v++)
+        if (!strcmp((*v)->name, name)) return *v;
+    return NULL;
+}
+
+static int unknown_verb(const char *name)
+{
+    cli_nearest near = cli_nearest_to(name);
+    for (const cli_verb *const *v = cli_verbs; *v; v++) cli_nearest_try(&near, (*v)->name);
+    fprintf(stderr, "tutti: there is no verb '%s'", name);
+    if (near.best) fprintf(stderr, "; did you mean '%.*s'?", near.best_length, near.best);
+    fprintf(stderr, "\ntry 'tutti --help'\n");
+    return CLI_USAGE_ERROR;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+    return false;
+}
+
+static int run_verb(const cli_verb *verb, int argc, char **argv)
+{
+    char why[512];
+    if (asks_for_help(argc, argv)) {
+        cli_help(verb, stdout);
+        return 0;
+    }
+    void *values = calloc(1, verb->values_size);
+    const cli_call call = {verb, values};
+    if (!values) return cli_misused(&call, "not enough memory for the options");
+    const int code = cli_parse(verb, values, argc, argv, why, sizeof why)
+                         ? verb->run(&call)
+                         : cli_misused(&call, "%s", why);
+    free(values);
+    return code;
+}
+
+static int print_help(int argc, char **argv)
+{
+    const cli_verb *verb = argc > 0 ? find_verb(argv[0]) : NULL;
+    if (argc > 0 && !verb) return unknown_verb(argv[0]);
+    if (verb) cli_help(verb, stdout);
+    else print_verbs(stdout);
+    return 0;
+}
+
+static int print_version(int argc, char **argv)
+{
+    (void)argc, (void)argv;
     printf("tutti %s\n", tutti_version());
     return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} words[] = {
+    {"help", print_help},         {"--help", print_help}, {"-h", print_help},
+    {"--version", print_version}, {"-V", print_version},
+};
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_verbs(stderr);
+        return CLI_USAGE_ERROR;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(argv[1], words[i].name)) return words[i].run(argc - 2, argv + 2);
+    const cli_verb *verb = find_verb(argv[1]);
+    return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    const int code = dispatch(argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("tutti: standard output");
+        return code ? code : 1;
+    }
+    return code;
 }

@@ -17,12 +17,16 @@ enum { TUTTI_FC_LEAF = 64 }; /* output features of a leaf of backward-data's tre
 
 typedef struct tutti_fc tutti_fc;
 
+/* Plans the loops for about 'n' samples at a time on 'threads' threads with the kernels of 'row'. */
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
                              const tutti_caches *caches, int n, int threads) TUTTI_MUST_CHECK;
 void tutti_fc_destroy(tutti_fc **fc);
 
-size_t tutti_fc_weight_count(const tutti_fc *fc);
-size_t tutti_fc_scratch(const tutti_fc *fc, int n); /* bytes, for n samples at a time */
+size_t tutti_fc_weight_count(const tutti_fc *fc); /* floats of w and dw, filled up */
+
+/* Bytes of scratch the passes need for up to n samples and up to out_features outputs in a call
+ * on a team of up to the planned threads; aligned to a cache line, contents do not matter. */
+size_t tutti_fc_scratch(const tutti_fc *fc, int n);
 
 /* The passes work on the first 'outputs' output features (rounded up to 16) from where w, bias, y
  * and dy point, so that a rank that holds only a run of features calls them on that run: rows of y
@@ -37,6 +41,18 @@ void tutti_fc_forward(const tutti_fc *fc, tutti_team *team, void *scratch, int n
 void tutti_fc_backward_data(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
                             const float *dy, const float *w, const float *mask, float *dx);
 
+/* What a rank contributes that holds only the output features of leaves first .. end-1 of the
+ * layer's tree: one partial sum for each root of tutti_tree_roots(leaves, first, end), in that
+ * order, partial[r] an array like dx; w and dy are those of its features. Returns the number of
+ * roots: 1 when leaves and ranks are powers of two. Whoever joins the ranks' roots by
+ * tutti_tree_join, then applies the mask, has the bits of tutti_fc_backward_data on the whole. */
+int tutti_fc_leaves(const tutti_fc *fc);
+int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scratch, int n,
+                                 int first, int end, const float *dy, const float *w,
+                                 float *const partial[]);
+
+/* dw and db (may be NULL) = gradient by weights and bias, the tree sum over the grains, whose
+ * sample numbers count from the start of x and dy. All of dw is written. */
 void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scratch,
                                const tutti_grains *grains, int outputs, const float *x,
                                const float *dy, float *dw, float *db);

@@ -43,3 +43,41 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
 }
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+static inline vf vf_gate(vf x, vf m)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(m, _mm256_setzero_ps(), _CMP_NLE_UQ), x);
+}
+static inline void vf_stream(float *p, vf x)
+{
+    _mm256_stream_ps(p, x);
+}
+static inline void vf_stream_end(void)
+{
+    _mm_sfence();
+}
+static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
+{
+    __m256 t[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) { /* pairs of rows: 2x2 floats */
+        t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) { /* 4x4 floats within each half */
+        v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* 2x2 halves */
+        const __m256 a = v[i], b = v[i + 4];
+        v[i] = _mm256_permute2f128_ps(a, b, 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(a, b, 0x31);
+    }
+}

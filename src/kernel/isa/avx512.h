@@ -45,3 +45,56 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
 } /* a*b + c */
+
+/* a > b ? a : b, so b when they are unordered: vf_max(vf_zero(), x) is a ReLU that keeps NaN. */
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+/* x, but +0 where m <= 0: the gradient through a ReLU whose input or output is m. */
+static inline vf vf_gate(vf x, vf m)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(m, _mm512_setzero_ps(), _CMP_NLE_UQ), x);
+}
+/* A store around the caches, for what nobody reads soon; p is aligned to the vector. */
+static inline void vf_stream(float *p, vf x)
+{
+    _mm512_stream_ps(p, x);
+}
+/* Orders streamed stores before what follows; once at the end of a job. */
+static inline void vf_stream_end(void)
+{
+    _mm_sfence();
+}
+/* Rows into columns: lane j of v[i] becomes lane i of v[j]. */
+static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
+{
+    __m512 t[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) { /* pairs of rows: 2x2 floats */
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) { /* 4x4 floats within each quarter */
+        const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]);
+        const __m512d c = _mm512_castps_pd(t[i + 2]), d = _mm512_castps_pd(t[i + 3]);
+        v[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        v[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        v[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        v[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* 4x4 quarters */
+        const __m512 ac = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88);
+        const __m512 bd = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd);
+        const __m512 eg = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
+        const __m512 fh = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
+        t[i] = _mm512_shuffle_f32x4(ac, eg, 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(bd, fh, 0x88);
+        t[i + 8] = _mm512_shuffle_f32x4(ac, eg, 0xdd);
+        t[i + 12] = _mm512_shuffle_f32x4(bd, fh, 0xdd);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) v[i] = t[i];
+}

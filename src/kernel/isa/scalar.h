@@ -44,3 +44,20 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return fmaf(a, b, c);
 }
+static inline vf vf_max(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+static inline vf vf_gate(vf x, vf m)
+{
+    return m <= 0.0f ? 0.0f : x;
+}
+static inline void vf_stream(float *p, vf x)
+{
+    *p = x;
+}
+static inline void vf_stream_end(void) {}
+static inline void vf_transpose(vf v[VLEN])
+{
+    (void)v;
+}

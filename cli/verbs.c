@@ -1,0 +1,5 @@
+#include "cli.h"
+
+const cli_verb *const cli_verbs[] = {
+    NULL,
+};

@@ -1,0 +1,204 @@
+/* The frame of the program: option tables, suggestions, and that the real tables are sound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "values.h"
+
+typedef struct fly_options {
+    const char *where;
+    cli_list luggage;
+    int wings;
+    double height;
+    bool json;
+    uint64_t seed;
+    int plan;
+    const char *log;
+} fly_options;
+
+#define AT(field) offsetof(fly_options, field)
+static const cli_option options[] = {
+    {"WHERE", CLI_TEXT, AT(where), .required = true, .help = "the place"},
+    {"LUGGAGE", CLI_REST, AT(luggage), .help = "what to take"},
+    {"wings|num-wings|n", CLI_INT, AT(wings), 1, 64, "2", .help = "wings to use"},
+    {"height", CLI_REAL, AT(height), -1, 1e5, .help = "metres"},
+    {"json", CLI_FLAG, AT(json), .help = "print JSON"},
+    {"seed", CLI_U64, AT(seed), .fallback = "1", .help = "of all randomness"},
+    {"plan", CLI_CHOICE, AT(plan), .fallback = "auto", .help = "how", .choices = "auto|data|model"},
+    {"log-file", CLI_TEXT, AT(log), .help = "a file", .env = "TUTTI_TEST_LOG"},
+    {.name = NULL},
+};
+
+static const cli_verb fly = {"fly", "fly somewhere", options, sizeof(fly_options), NULL, NULL};
+
+/* Parses a line of words; returns what was complained about, "" if nothing. */
+static const char *parse(fly_options *o, const char *line)
+{
+    static char words[512], why[512];
+    static char *argv[32];
+    int argc = 0;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *w = strtok(words, " "); w; w = strtok(NULL, " ")) argv[argc++] = w;
+    why[0] = 0;
+    const bool fine = cli_parse(&fly, o, argc, argv, why, sizeof why);
+    assert_int_equal(fine, !why[0]);
+    return why;
+}
+
+static void defaults_come_from_the_table(void **state)
+{
+    (void)state;
+    fly_options o;
+    assert_string_equal(parse(&o, "home"), "");
+    assert_string_equal(o.where, "home");
+    assert_int_equal(o.wings, 2);
+    assert_int_equal(o.seed, 1);
+    assert_int_equal(o.plan, 0);
+    assert_false(o.json);
+    assert_null(o.log);
+}
+
+static void both_spellings_and_all_names_work(void **state)
+{
+    (void)state;
+    fly_options o;
+    const char *const lines[] = {"home --num-wings 7", "--num_wings=7 home", "-n 7 home",
+                                 "--wings=7 -- home", "--wings 3 home --wings 7"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_string_equal(parse(&o, lines[i]), "");
+        assert_int_equal(o.wings, 7);
+        assert_string_equal(o.where, "home");
+    }
+    assert_string_equal(parse(&o, "home --json --plan model --height -0.5"), "");
+    assert_true(o.json && o.plan == 2 && o.height == -0.5);
+    assert_string_equal(parse(&o, "home --json --no-json"), "");
+    assert_false(o.json);
+    assert_string_equal(parse(&o, "home --json=off"), "");
+    assert_false(o.json);
+}
+
+static void operands_may_stand_anywhere(void **state)
+{
+    (void)state;
+    fly_options o;
+    assert_string_equal(parse(&o, "home bag --wings 4 box -- --hat"), "");
+    assert_int_equal(o.luggage.count, 3);
+    assert_string_equal(o.luggage.items[0], "bag");
+    assert_string_equal(o.luggage.items[1], "box");
+    assert_string_equal(o.luggage.items[2], "--hat");
+}
+
+static void mistakes_get_one_clear_sentence(void **state)
+{
+    (void)state;
+    fly_options o;
+    static const struct {
+        const char *line, *why;
+    } cases[] = {
+        {"", "WHERE is missing: the place"},
+        {"home --wings 2.5", "--wings: '2.5' is not a whole number"},
+        {"home --wings 0", "--wings: 0 is not between 1 and 64"},
+        {"home --wings 99999999999", "--wings: 99999999999 is too large"},
+        {"home --wings", "--wings needs a value: wings to use"},
+        {"home --wings --json", "--wings needs a value: wings to use"},
+        {"home --height high", "--height: 'high' is not a number"},
+        {"home --height nan", "--height: 'nan' is not a number"},
+        {"home --seed -1", "--seed: '-1' is not a whole number from 0"},
+        {"home --seed 99999999999999999999", "--seed: 99999999999999999999 is too large"},
+        {"home --json=maybe", "--json: 'maybe' is neither yes nor no"},
+        {"home --plan best", "--plan: 'best' is not one of auto|data|model"},
+        {"home --winsg 2", "there is no option '--winsg'; did you mean '--wings'?"},
+        {"home --log_fiel x", "there is no option '--log_fiel'; did you mean '--log-file'?"},
+        {"home --no-wings", "there is no option '--no-wings'; did you mean '--num-wings'?"},
+        {"home --zzzzzz", "there is no option '--zzzzzz'"},
+        {"home -json", "there is no option '-json'; did you mean '--json'?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(parse(&o, cases[i].line), cases[i].why);
+}
+
+static void the_flag_wins_over_the_environment(void **state)
+{
+    (void)state;
+    fly_options o;
+    setenv("TUTTI_TEST_LOG", "env.log", 1);
+    assert_string_equal(parse(&o, "home"), "");
+    assert_string_equal(o.log, "env.log");
+    assert_string_equal(parse(&o, "home --log-file flag.log"), "");
+    assert_string_equal(o.log, "flag.log");
+    unsetenv("TUTTI_TEST_LOG");
+}
+
+static void run_with_can_be_typed_again(void **state)
+{
+    (void)state;
+    fly_options o;
+    char *text = NULL;
+    size_t size = 0;
+    assert_string_equal(parse(&o, "it's bag --height 1e3 --json --plan data"), "");
+    FILE *out = open_memstream(&text, &size);
+    cli_run_with(&(cli_call){&fly, &o}, out);
+    fclose(out);
+    assert_string_equal(text, "run with: tutti fly 'it'\\''s' bag --wings 2 --height 1000 "
+                              "--json=yes --seed 1 --plan data\n");
+    free(text);
+}
+
+static void near_names_are_found(void **state)
+{
+    (void)state;
+    cli_nearest near = cli_nearest_to("tarin");
+    cli_nearest_try(&near, "test");
+    cli_nearest_try(&near, "doctor|train|plan");
+    assert_int_equal(near.best_length, 5);
+    assert_memory_equal(near.best, "train", 5);
+
+    near = cli_nearest_to("frobnicate");
+    cli_nearest_try(&near, "doctor|train|plan");
+    assert_null(near.best);
+}
+
+static void check_option(const cli_verb *verb, const cli_option *o)
+{
+    assert_true(o->help && *o->help);
+    assert_true(o->offset + cli_field_size(o) <= verb->values_size);
+    assert_true(o->type != CLI_CHOICE || o->choices);
+    for (const cli_option *other = verb->options; other != o; other++) {
+        assert_true(other->offset != o->offset);
+        assert_true(cli_name_place(other->name, o->name, (int)strcspn(o->name, "|")) < 0);
+    }
+}
+
+/* Every verb of the program: its defaults must parse, its names must differ. */
+static void the_tables_of_all_verbs_are_sound(void **state)
+{
+    (void)state;
+    for (const cli_verb *const *v = cli_verbs; *v; v++) {
+        char why[512];
+        void *values = calloc(1, (*v)->values_size);
+        assert_true((*v)->run && (*v)->summary);
+        for (const cli_option *o = (*v)->options; o->name; o++) check_option(*v, o);
+        if (!cli_parse(*v, values, 0, NULL, why, sizeof why))
+            assert_non_null(strstr(why, "missing"));
+        free(values);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_come_from_the_table),
+        cmocka_unit_test(both_spellings_and_all_names_work),
+        cmocka_unit_test(operands_may_stand_anywhere),
+        cmocka_unit_test(mistakes_get_one_clear_sentence),
+        cmocka_unit_test(the_flag_wins_over_the_environment),
+        cmocka_unit_test(run_with_can_be_typed_again),
+        cmocka_unit_test(near_names_are_found),
+        cmocka_unit_test(the_tables_of_all_verbs_are_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
