@@ -117,6 +117,10 @@ static void shares_are_consecutive_and_even(void **state)
                     tutti_share_begin(total, parts, i + 1) - tutti_share_begin(total, parts, i);
                 assert_in_range(size, total / parts, total / parts + (total % parts != 0));
             }
+            for (int m = 1; m <= parts; m++)
+                for (int g = 0; parts % m == 0 && g <= parts / m; g++)
+                    assert_int_equal(tutti_share_begin(total, parts, g * m),
+                                     tutti_share_begin(total, parts / m, g));
         }
 }
 

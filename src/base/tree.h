@@ -11,7 +11,7 @@
  *
  *   leaves    0 1 2 3 4 5 6 7
  *   2 ranks   0 . . . 1 . . .     sends   [0-3]     |  [4-7]
- *   3 ranks   0 . . 1 . . 2 .     sends   [01] [2]  |  [3] [45]  |  [67]
+ *   3 ranks   0 . 1 . . 2 . .     sends   [01]  |  [23] [4]  |  [5] [67]
  *
  * So the bits do not depend on the number of ranks. The cost is one root per rank when ranks and
  * leaves are powers of two, at most 2 log2(leaves per rank) roots otherwise. */
@@ -59,12 +59,12 @@ int tutti_tree_push(tutti_tree_stack *stack, tutti_subtree root);
 /* If the two on top are to be added now (below += top), drops the top and returns true. */
 bool tutti_tree_join(tutti_tree_stack *stack);
 
-/* The part of 'total' things that belongs to part 'i' of 'parts': consecutive, sizes differing by
- * at most one, the larger first. */
+/* The first of 'total' things that belong to part 'i' of 'parts': parts are consecutive and their
+ * sizes differ by at most one. Parts grouped by equal numbers share alike: part g of parts/m
+ * begins where part g*m of parts does. */
 static inline int tutti_share_begin(int total, int parts, int i)
 {
-    const int extra = total % parts;
-    return i * (total / parts) + (i < extra ? i : extra);
+    return (int)((long long)total * i / parts);
 }
 
 #endif
