@@ -18,7 +18,20 @@
 
 enum { TUTTI_TENSOR_MAX_DIMS = 8 };
 
-typedef enum tutti_dtype { TUTTI_F32, TUTTI_F64, TUTTI_F16, TUTTI_BF16 } tutti_dtype;
+/* Types a file may hold: name, bytes, how weights are made of it (NULL: they are not). */
+// clang-format off
+#define TUTTI_DTYPE_MAP(X)                                                          \
+    X(F32, 4, from_f32)  X(F64, 8, from_f64)  X(F16, 2, from_f16)  X(BF16, 2, from_bf16) \
+    X(I64, 8, NULL)      X(I32, 4, NULL)      X(I16, 2, NULL)      X(I8, 1, NULL)        \
+    X(U64, 8, NULL)      X(U32, 4, NULL)      X(U16, 2, NULL)      X(U8, 1, NULL)        \
+    X(BOOL, 1, NULL)     X(F8_E4M3, 1, NULL)  X(F8_E5M2, 1, NULL)
+// clang-format on
+typedef enum tutti_dtype {
+#define X(name, bytes, convert) TUTTI_##name,
+    TUTTI_DTYPE_MAP(X)
+#undef X
+        TUTTI_DTYPE_COUNT
+} tutti_dtype;
 
 /* A tensor's name and shape. Without dimensions it is a scalar. */
 typedef struct tutti_tensor_spec {
@@ -61,6 +74,7 @@ tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tenso
 
 /* Waits until everything this writer wrote is on the disk, and closes. */
 tutti_status tutti_safetensors_writer_close(tutti_safetensors_writer **writer) TUTTI_MUST_CHECK;
+void tutti_safetensors_writer_abandon(tutti_safetensors_writer **writer); /* closes only */
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
@@ -87,7 +101,8 @@ int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* 
 const char *tutti_safetensors_metadata(const tutti_safetensors *file, const char *key);
 
 /* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16 and F64 are converted
- * (F64 rounds to nearest). A range off the tensor's end is TUTTI_ARGUMENT. */
+ * (F64 rounds to nearest). A range off the tensor's end and a type that is no number of
+ * weights are TUTTI_DATA. */
 tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, int64_t first,
                                     float *values, int64_t count) TUTTI_MUST_CHECK;
 
