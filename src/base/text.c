@@ -1,0 +1,365 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct tutti_text {
+    char *name, *content;
+    const char *line;   /* start of the current line, NULL before the first */
+    const char *cursor; /* in the current line */
+    int number;         /* of the current line, from 1 */
+};
+
+/* --- opening --- */
+
+tutti_status tutti_text_create(tutti_text **out, const char *name, const char *content)
+{
+    tutti_text *text = NULL;
+    tutti_status s = tutti_alloc(&text, 1, sizeof *text);
+    if (s == TUTTI_OK) s = tutti_strdup(&text->name, name);
+    if (s == TUTTI_OK) s = tutti_strdup(&text->content, content);
+    if (s == TUTTI_OK) *out = text;
+    else tutti_text_destroy(&text);
+    return s;
+}
+
+void tutti_text_destroy(tutti_text **text)
+{
+    if (!*text) return;
+    tutti_free((*text)->name);
+    tutti_free((*text)->content);
+    tutti_free(*text);
+    *text = NULL;
+}
+
+/* Reads to the end of the file, whatever its size was said to be. */
+static tutti_status slurp(FILE *file, const char *path, char **out)
+{
+    size_t used = 0, capacity = 1 << 14;
+    char *content = NULL;
+    TUTTI_TRY(tutti_alloc(&content, capacity, 1));
+    for (size_t n; (n = fread(content + used, 1, capacity - used - 1, file)) > 0;) {
+        used += n;
+        if (used + 1 < capacity) continue;
+        char *larger = NULL;
+        const tutti_status s = tutti_alloc(&larger, capacity *= 2, 1);
+        if (s == TUTTI_OK) memcpy(larger, content, used);
+        tutti_free(content);
+        if (s) return s;
+        content = larger;
+    }
+    *out = content;
+    if (ferror(file)) return tutti_fail(TUTTI_IO, "cannot read '%s': %s", path, strerror(errno));
+    if (strlen(content) != used)
+        return tutti_fail(TUTTI_PARSE, "'%s' is not a text: it holds a zero byte", path);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_text_open(tutti_text **out, const char *path)
+{
+    char *content = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file) return tutti_fail(TUTTI_IO, "cannot open '%s': %s", path, strerror(errno));
+    tutti_status s = slurp(file, path, &content);
+    if (s == TUTTI_OK) s = tutti_text_create(out, path, content);
+    tutti_free(content);
+    fclose(file);
+    return s;
+}
+
+/* --- lines and words --- */
+
+static bool ends_line(char c)
+{
+    return !c || c == '\n' || c == '#';
+}
+
+static const char *skip_blanks(const char *p)
+{
+    while (*p == ' ' || *p == '\t' || *p == '\r') p++;
+    return p;
+}
+
+bool tutti_text_next_line(tutti_text *text)
+{
+    for (;;) {
+        if (!text->line) {
+            text->line = text->content;
+        } else {
+            text->line += strcspn(text->line, "\n");
+            if (!*text->line) {
+                text->cursor = text->line;
+                return false;
+            }
+            text->line++;
+        }
+        text->number++;
+        text->cursor = text->line;
+        if (!ends_line(*skip_blanks(text->line))) return true;
+    }
+}
+
+static const char *end_of_word(const char *p)
+{
+    for (bool quoted = false; *p && *p != '\n'; p++) {
+        if (*p == '"') quoted = !quoted;
+        else if (!quoted && (isspace((unsigned char)*p) || *p == '#')) break;
+    }
+    return p;
+}
+
+static tutti_word word_at(const tutti_text *text, const char *start, const char *end)
+{
+    return (tutti_word){start, (int)(end - start), text->number, 1 + (int)(start - text->line)};
+}
+
+/* "a b" without its quotes. */
+static tutti_word unquoted(tutti_word word)
+{
+    if (word.length < 2 || word.start[0] != '"' || word.start[word.length - 1] != '"') return word;
+    return (tutti_word){word.start + 1, word.length - 2, word.line, word.column + 1};
+}
+
+tutti_word tutti_text_peek(const tutti_text *text)
+{
+    const char *start = skip_blanks(text->cursor);
+    return ends_line(*start) ? word_at(text, start, start)
+                             : unquoted(word_at(text, start, end_of_word(start)));
+}
+
+tutti_word tutti_text_next(tutti_text *text)
+{
+    const tutti_word word = tutti_text_peek(text);
+    const char *start = skip_blanks(text->cursor);
+    text->cursor = ends_line(*start) ? start : end_of_word(start);
+    return word;
+}
+
+tutti_status tutti_text_need(tutti_text *text, tutti_word *out, const char *what)
+{
+    const tutti_word word = tutti_text_next(text);
+    if (!word.length) return tutti_text_fail(text, word, "expected %s", what);
+    *out = word;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_text_end_of_line(tutti_text *text)
+{
+    const tutti_word word = tutti_text_peek(text);
+    if (!word.length) return TUTTI_OK;
+    return tutti_text_fail(text, word, "nothing is expected here, but '%.*s' is", word.length,
+                           word.start);
+}
+
+tutti_status tutti_text_fail(const tutti_text *text, tutti_word at, const char *format, ...)
+{
+    enum { WIDEST = 160 };
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+
+    const char *line = at.start ? at.start - (at.column - 1) : "";
+    int length = (int)strcspn(line, "\r\n");
+    if (length > WIDEST) length = WIDEST;
+    char caret[WIDEST + 2] = ""; /* under the word; tabs stay tabs so that it lines up */
+    const int column = at.column <= WIDEST ? at.column : WIDEST;
+    for (int i = 0; i < column - 1; i++) caret[i] = line[i] == '\t' ? '\t' : ' ';
+    if (column > 0) caret[column - 1] = '^';
+    return tutti_fail(TUTTI_PARSE, "%s:%d:%d: %s\n  %.*s\n  %s", text->name, at.line, at.column,
+                      sentence, length, line, caret);
+}
+
+/* --- what words say --- */
+
+bool tutti_word_is(tutti_word word, const char *text)
+{
+    return strlen(text) == (size_t)word.length && !strncmp(word.start, text, (size_t)word.length);
+}
+
+int tutti_word_among(tutti_word word, const char *const *list)
+{
+    for (int i = 0; list[i]; i++)
+        if (tutti_word_is(word, list[i])) return i;
+    return -1;
+}
+
+bool tutti_word_split(tutti_word word, tutti_word *key, tutti_word *value)
+{
+    const char *equals = memchr(word.start, '=', (size_t)word.length);
+    if (!equals) return false;
+    const int n = (int)(equals - word.start);
+    *key = (tutti_word){word.start, n, word.line, word.column};
+    *value =
+        unquoted((tutti_word){equals + 1, word.length - n - 1, word.line, word.column + n + 1});
+    return true;
+}
+
+tutti_status tutti_word_copy(char **out, tutti_word word)
+{
+    return tutti_strndup(out, word.start, (size_t)word.length);
+}
+
+/* A word as a string of its own; cut, which no number survives, when it is longer. */
+enum { NUMBER_BYTES = 64 };
+static const char *terminated(char out[NUMBER_BYTES], tutti_word word)
+{
+    snprintf(out, NUMBER_BYTES, "%.*s", word.length, word.start);
+    return out;
+}
+
+tutti_status tutti_text_i64(const tutti_text *text, tutti_word word, int64_t min, int64_t max,
+                            int64_t *out)
+{
+    char digits[NUMBER_BYTES], *end;
+    errno = 0;
+    const long long value = strtoll(terminated(digits, word), &end, 10);
+    if (end == digits || *end || word.length >= NUMBER_BYTES)
+        return tutti_text_fail(text, word, "'%.*s' is not a whole number", word.length, word.start);
+    if (errno || value < min || value > max)
+        return tutti_text_fail(text, word, "%s is not between %lld and %lld", digits,
+                               (long long)min, (long long)max);
+    *out = value;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_text_int(const tutti_text *text, tutti_word word, int min, int max, int *out)
+{
+    int64_t wide = 0;
+    TUTTI_TRY(tutti_text_i64(text, word, min, max, &wide));
+    *out = (int)wide;
+    return TUTTI_OK;
+}
+
+static const tutti_unit bare[] = {{"", 1}, {NULL, 0}};
+
+tutti_status tutti_text_real(const tutti_text *text, tutti_word word, double min, double max,
+                             double *out)
+{
+    return tutti_text_quantity(text, word, bare, min, max, out);
+}
+
+static tutti_status unknown_unit(const tutti_text *text, tutti_word word, const tutti_unit *units)
+{
+    char known[256] = "";
+    for (; units->name; units++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "",
+                 *units->name ? units->name : "none");
+    if (!strcmp(known, "none"))
+        return tutti_text_fail(text, word, "'%.*s' is not a number", word.length, word.start);
+    return tutti_text_fail(text, word, "'%.*s' is not a number with a unit (%s)", word.length,
+                           word.start, known);
+}
+
+tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word, const tutti_unit *units,
+                                 double min, double max, double *out)
+{
+    char digits[NUMBER_BYTES], *end;
+    double value = strtod(terminated(digits, word), &end);
+    const tutti_unit *unit = units;
+    while (unit->name && strcmp(unit->name, end)) unit++;
+    if (end == digits || !unit->name || word.length >= NUMBER_BYTES || !isfinite(value))
+        return unknown_unit(text, word, units);
+    value *= unit->factor;
+    if (value < min || value > max)
+        return tutti_text_fail(text, word, "%.10g is not between %.10g and %.10g", value, min, max);
+    *out = value;
+    return TUTTI_OK;
+}
+
+/* --- key=value --- */
+
+static tutti_status read_bool(const tutti_text *text, tutti_word value, bool *out)
+{
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1", NULL};
+    const int place = tutti_word_among(value, words);
+    if (place < 0)
+        return tutti_text_fail(text, value, "'%.*s' is neither yes nor no", value.length,
+                               value.start);
+    *out = place % 2;
+    return TUTTI_OK;
+}
+
+static tutti_status read_pair(const tutti_text *text, const tutti_key *key, tutti_word value,
+                              int out[2])
+{
+    const char *by = memchr(value.start, 'x', (size_t)value.length);
+    const int n = by ? (int)(by - value.start) : value.length;
+    const tutti_word first = {value.start, n, value.line, value.column};
+    TUTTI_TRY(tutti_text_int(text, first, (int)key->min, (int)key->max, &out[0]));
+    out[1] = out[0];
+    if (!by) return TUTTI_OK;
+    const tutti_word second = {by + 1, value.length - n - 1, value.line, value.column + n + 1};
+    return tutti_text_int(text, second, (int)key->min, (int)key->max, &out[1]);
+}
+
+static tutti_status read_value(const tutti_text *text, const tutti_key *key, tutti_word value,
+                               void *field)
+{
+    switch (key->type) {
+    case TUTTI_KEY_INT: return tutti_text_int(text, value, (int)key->min, (int)key->max, field);
+    case TUTTI_KEY_I64:
+        return tutti_text_i64(text, value, (int64_t)key->min, (int64_t)key->max, field);
+    case TUTTI_KEY_REAL: return tutti_text_real(text, value, key->min, key->max, field);
+    case TUTTI_KEY_BOOL: return read_bool(text, value, field);
+    case TUTTI_KEY_PAIR: return read_pair(text, key, value, field);
+    case TUTTI_KEY_WORD: *(tutti_word *)field = value; return TUTTI_OK;
+    }
+    return TUTTI_OK;
+}
+
+static int place_of_key(const tutti_key *table, tutti_word name)
+{
+    for (int i = 0; table[i].name; i++)
+        if (tutti_word_is(name, table[i].name)) return i;
+    return -1;
+}
+
+static tutti_status unknown_key(const tutti_text *text, const tutti_key *table, tutti_word name)
+{
+    char known[384] = "";
+    for (; table->name; table++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "",
+                 table->name);
+    return tutti_text_fail(text, name, "there is no '%.*s' here; possible: %s", name.length,
+                           name.start, *known ? known : "nothing");
+}
+
+/* One word of the line; 'seen' has a bit per key. */
+static tutti_status read_key(const tutti_text *text, const tutti_key *table, tutti_word word,
+                             uint64_t *seen, void *fields)
+{
+    static const char yes[] = "yes";
+    tutti_word name = word, value = {NULL, 0, word.line, word.column};
+    const bool has_value = tutti_word_split(word, &name, &value);
+    const int place = place_of_key(table, name);
+    if (place < 0) return unknown_key(text, table, name);
+    const tutti_key *key = &table[place];
+    if (*seen >> place & 1) return tutti_text_fail(text, name, "'%s' is given twice", key->name);
+    *seen |= (uint64_t)1 << place;
+    if (!has_value && key->type == TUTTI_KEY_BOOL)
+        value = (tutti_word){yes, 3, word.line, word.column};
+    else if (!value.length)
+        return tutti_text_fail(text, name, "'%s' needs a value: %s=...", key->name, key->name);
+    return read_value(text, key, value, (char *)fields + key->offset);
+}
+
+tutti_status tutti_text_keys(tutti_text *text, const tutti_key *table, void *fields)
+{
+    uint64_t seen = 0;
+    while (tutti_text_peek(text).length)
+        TUTTI_TRY(read_key(text, table, tutti_text_next(text), &seen, fields));
+    for (int i = 0; table[i].name; i++)
+        if (table[i].required && !(seen >> i & 1))
+            return tutti_text_fail(text, tutti_text_peek(text), "'%s' is missing", table[i].name);
+    return TUTTI_OK;
+}

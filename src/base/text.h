@@ -1,0 +1,115 @@
+/* Small texts that people write: nets, platforms, plans. A text is lines, a line is words between
+ * blanks, '#' starts a comment, a word in "double quotes" (or the value of key="...") may hold
+ * blanks. Every complaint names the place and shows the line:
+ *
+ *     nets/mine.net:7:21: 0 is not between 1 and 1024
+ *       conv c1 k=64 stride=0
+ *                          ^
+ *
+ * A reader looks like this:
+ *
+ *     while (tutti_text_next_line(text)) {
+ *         tutti_word kind, name;
+ *         TUTTI_TRY(tutti_text_need(text, &kind, "the kind of layer"));
+ *         TUTTI_TRY(tutti_text_need(text, &name, "the layer's name"));
+ *         if (!tutti_word_is(kind, "conv")) return tutti_text_fail(text, kind, "...");
+ *         TUTTI_TRY(tutti_text_keys(text, conv_keys, &conv));
+ *     } */
+#ifndef TUTTI_BASE_TEXT_H
+#define TUTTI_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+
+typedef struct tutti_text tutti_text;
+
+/* A piece of a line; lives as long as its text. 'length' 0 means there was none. */
+typedef struct tutti_word {
+    const char *start;
+    int length;
+    int line, column; /* from 1 */
+} tutti_word;
+
+/* Reads the file at 'path' (TUTTI_IO if it cannot), or copies 'content', which messages call
+ * 'name'. The text is the caller's, to be given to tutti_text_destroy. */
+tutti_status tutti_text_open(tutti_text **out, const char *path) TUTTI_MUST_CHECK;
+tutti_status tutti_text_create(tutti_text **out, const char *name,
+                               const char *content) TUTTI_MUST_CHECK;
+void tutti_text_destroy(tutti_text **text);
+
+/* Goes to the next line that has a word; false at the end of the text. Starts before the first. */
+bool tutti_text_next_line(tutti_text *text);
+
+/* The next word of the line; it has length 0, and the place after the line, when there is none.
+ * The first form does not move on. */
+tutti_word tutti_text_peek(const tutti_text *text);
+tutti_word tutti_text_next(tutti_text *text);
+
+/* The next word, or TUTTI_PARSE "expected 'what'". */
+tutti_status tutti_text_need(tutti_text *text, tutti_word *out, const char *what) TUTTI_MUST_CHECK;
+
+/* TUTTI_PARSE if the line has words left. */
+tutti_status tutti_text_end_of_line(tutti_text *text) TUTTI_MUST_CHECK;
+
+/* TUTTI_PARSE with the place of the word, the sentence and the line. */
+tutti_status tutti_text_fail(const tutti_text *text, tutti_word at, const char *format, ...)
+    TUTTI_PRINTF(3, 4);
+
+/* --- words --- */
+
+bool tutti_word_is(tutti_word word, const char *text);
+
+/* The place of the word in a list that ends with NULL, -1 if it is not there. */
+int tutti_word_among(tutti_word word, const char *const *list);
+
+/* Cuts "key=value" at the first '='; false, and nothing changed, if there is none. */
+bool tutti_word_split(tutti_word word, tutti_word *key, tutti_word *value);
+
+/* A copy with a final 0, to be given to tutti_free. */
+tutti_status tutti_word_copy(char **out, tutti_word word) TUTTI_MUST_CHECK;
+
+/* The whole word as a number within min and max. */
+tutti_status tutti_text_int(const tutti_text *text, tutti_word word, int min, int max,
+                            int *out) TUTTI_MUST_CHECK;
+tutti_status tutti_text_i64(const tutti_text *text, tutti_word word, int64_t min, int64_t max,
+                            int64_t *out) TUTTI_MUST_CHECK;
+tutti_status tutti_text_real(const tutti_text *text, tutti_word word, double min, double max,
+                             double *out) TUTTI_MUST_CHECK;
+
+/* A number with one of the units of a list that ends with {NULL, 0}, in the unit of factor 1:
+ * with {"us", 1e-6}, {"s", 1} the word 5us is 5e-6. A unit "" allows a bare number. */
+typedef struct tutti_unit {
+    const char *name;
+    double factor;
+} tutti_unit;
+tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word, const tutti_unit *units,
+                                 double min, double max, double *out) TUTTI_MUST_CHECK;
+
+/* --- key=value ... from a table --- */
+
+typedef enum tutti_key_type {
+    TUTTI_KEY_INT,  /* int */
+    TUTTI_KEY_I64,  /* int64_t */
+    TUTTI_KEY_REAL, /* double */
+    TUTTI_KEY_BOOL, /* bool: yes or no; the bare key means yes */
+    TUTTI_KEY_PAIR, /* int[2]: 3x5; 3 means 3x3 */
+    TUTTI_KEY_WORD  /* tutti_word */
+} tutti_key_type;
+
+typedef struct tutti_key {
+    const char *name;
+    tutti_key_type type;
+    size_t offset;   /* of the field in the caller's struct */
+    double min, max; /* for numbers */
+    bool required;
+} tutti_key;
+
+/* Reads all words left on the line as key=value into 'fields' by the table, which ends with a NULL
+ * name. Fields whose key is not on the line stay as they are. An unknown key, a key twice and a
+ * missing required key are TUTTI_PARSE. At most 64 keys. */
+tutti_status tutti_text_keys(tutti_text *text, const tutti_key *table,
+                             void *fields) TUTTI_MUST_CHECK;
+
+#endif
