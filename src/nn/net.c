@@ -62,8 +62,9 @@ bool tutti_net_input_is_compact(const tutti_net *net)
 
 size_t tutti_net_input_floats(const tutti_net *net)
 {
-    return tutti_net_input_is_compact(net) ? tutti_shape_count(net->input)
-                                           : tutti_shape_floats(net->input);
+    return tutti_net_input_is_compact(net)
+               ? tutti_round_up(tutti_shape_count(net->input), TUTTI_BLOCK)
+               : tutti_shape_floats(net->input);
 }
 
 static size_t stored(const tutti_net *net, int param)

@@ -108,7 +108,7 @@ const char *tutti_kind_name(tutti_kind kind);
  * [n][c/16][h][w][16], vectors thus [n][c rounded up to 16]. */
 bool tutti_net_input_is_compact(const tutti_net *net);
 
-/* Floats of one sample of the input. */
+/* Floats from one sample of the input to the next: images rounded up to 16 too. */
 size_t tutti_net_input_floats(const tutti_net *net);
 
 /* Values of a shape, and floats of it in the blocked layout. */

@@ -1,0 +1,191 @@
+/* A model: a net with its parameters and the memory to run it, on one worker's share of the
+ * minibatch. It computes; when something is ready or needed it calls the functions it was given,
+ * and knows nothing of those behind them.
+ *
+ * Samples. The global minibatch of 'batch' samples is cut into 'grains' grains, grain g being
+ * samples tutti_share_begin(batch, grains, g) and on. Worker w of W owns the grains from
+ * tutti_share_begin(grains, W, w) on, and computes on their samples. The gradient of a layer is a
+ * sum over grains in the order of base/tree.h; a worker has one partial gradient per root of its
+ * run of grains (tutti_model_roots): one when W and grains are powers of two.
+ *
+ * Parameters lie in one flat buffer, layer after layer as in nn/net.h, weights then bias; each
+ * layer's region is contiguous, a multiple of 16 floats, and padding is zero and stays zero (its
+ * gradient is zero). The gradients have the same layout.
+ *
+ * Split layers. A fully connected layer may be split over groups of workers: W workers make
+ * 'groups' groups of M = W/groups consecutive workers; a group works on the samples of all its
+ * members, and member m holds only the output features of leaves tutti_share_begin(leaves, M, m)
+ * and on, leaves being whole blocks of TUTTI_FC_LEAF features. groups == W (or 0) is a whole layer
+ * on the worker's own samples; groups == 1 splits features over everybody. Elementwise layers
+ * (relu, sigmoid, tanh, dropout) behind a split layer work on its features where they are. The
+ * model's flat buffer then holds only the member's features of that layer, and its roots are those
+ * of the group's grains, to be reduced among the members of equal place across groups. Between
+ * layers that live differently data must move: such a move is described by a tutti_move, whose
+ * buffers the model provides and which hooks.move carries out. */
+#ifndef TUTTI_NN_MODEL_H
+#define TUTTI_NN_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/team.h"
+#include "base/tree.h"
+#include "kernel/conv.h"
+#include "kernel/table.h"
+#include "nn/net.h"
+
+typedef struct tutti_model tutti_model;
+
+/* Called from the thread that runs the model. A failure ends the pass, which returns it. Any of
+ * them may be NULL. */
+typedef tutti_status tutti_layer_hook(void *user, int layer);
+typedef struct tutti_model_hooks {
+    void *user;
+    tutti_layer_hook *before_forward;   /* about to read the layer's parameters */
+    tutti_layer_hook *gradient_ready;   /* its gradient is complete; backward-data comes next */
+    tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
+    tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
+} tutti_model_hooks;
+
+typedef struct tutti_model_options {
+    const tutti_kernels *row; /* borrowed, as everything here */
+    tutti_team *team;         /* NULL is the caller alone */
+    tutti_caches caches;
+    int batch, grains;   /* of the global minibatch */
+    int workers, worker; /* this one's place; 1 and 0 for all of it */
+    bool forward_only;   /* no gradients, and much less memory */
+    uint64_t seed;       /* of dropout */
+    const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
+    tutti_model_hooks hooks;
+} tutti_model_options;
+
+/* 'net' is borrowed. All memory is taken here; the passes take none. Parameters are zero. */
+tutti_status tutti_model_create(tutti_model **out, const tutti_net *net,
+                                const tutti_model_options *options) TUTTI_MUST_CHECK;
+void tutti_model_destroy(tutti_model **model);
+
+/* Bytes such a model takes, without taking them. */
+typedef struct tutti_model_bytes {
+    size_t parameters, gradients; /* gradients: all roots */
+    size_t arena;                 /* activations, their gradients, kernels' scratch: reused */
+    size_t separate;              /* what the arena would be if nothing were reused */
+} tutti_model_bytes;
+tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
+                                 const tutti_model_options *options) TUTTI_MUST_CHECK;
+
+const tutti_net *tutti_model_net(const tutti_model *model);
+
+/* This worker's samples of the minibatch: place of the first, and how many. */
+int tutti_model_first_sample(const tutti_model *model);
+int tutti_model_samples(const tutti_model *model);
+
+/* ---- parameters ---- */
+
+float *tutti_model_parameters(tutti_model *model); /* the flat buffer */
+size_t tutti_model_parameter_floats(const tutti_model *model);
+
+/* A layer's region of the flat buffer; count 0 for a layer without parameters. */
+typedef struct tutti_region {
+    size_t offset, count; /* floats; the weights come first */
+    size_t weight_count;
+    int first_feature, features; /* of a split fc: the output features held here; else all */
+} tutti_region;
+tutti_region tutti_model_region(const tutti_model *model, int layer);
+
+/* The tree of the layer's gradient and this worker's part of it: roots in tree order, one partial
+ * gradient of region.count floats each. */
+int tutti_model_roots(const tutti_model *model, int layer,
+                      tutti_subtree roots[TUTTI_TREE_MAX_ROOTS]);
+float *tutti_model_gradient(tutti_model *model, int layer, int root);
+
+/* Initial parameters: each is a function of (seed, layer, its place in torch's tensor). The net's
+ * own init= comes first, then 'init' (TUTTI_INIT_AUTO to choose by layer); 'std' is for Gaussian,
+ * 0 means 0.01. */
+void tutti_model_init(tutti_model *model, uint64_t seed, tutti_init init, float std);
+
+/* To and from torch's layout (the dims of tutti_param). The tensor is the whole one, 'count'
+ * floats; a model that holds only some features reads or writes only those. 'flat' is a buffer
+ * laid out like the parameters: the model's own, a momentum, a gradient. */
+void tutti_model_import(const tutti_model *model, int param, const float *torch, float *flat);
+void tutti_model_export(const tutti_model *model, int param, const float *flat, float *torch);
+
+/* The same for floats begin .. end-1 of the flat buffer only; 'strip' points at float 'begin'. The
+ * part of the strip that is not of this parameter is left alone. */
+void tutti_model_import_strip(const tutti_model *model, int param, size_t begin, size_t end,
+                              const float *torch, float *strip);
+void tutti_model_export_strip(const tutti_model *model, int param, size_t begin, size_t end,
+                              const float *strip, float *torch);
+
+/* ---- running ---- */
+
+/* Forward, loss and backward of one step on this worker's samples. Samples are
+ * tutti_net_input_floats apart; images of fewer than 16 channels are [h][w][c], all others
+ * blocked; labels are in 0 .. classes-1. The gradient is that of the mean loss over the global
+ * minibatch. */
+tutti_status tutti_model_train(tutti_model *model, uint32_t step, const float *samples,
+                               const int32_t *labels) TUTTI_MUST_CHECK;
+
+/* Forward only, without dropout, on n <= tutti_model_samples() samples; labels may be NULL. With
+ * split layers all members of a group must call it equally often; n may differ, and be 0. */
+tutti_status tutti_model_evaluate(tutti_model *model, int n, const float *samples,
+                                  const int32_t *labels) TUTTI_MUST_CHECK;
+
+/* What the last pass found, sample by sample: probabilities in rows of classes rounded up to 16,
+ * losses, and how many classes scored above the label (0: top-1 hit). The last two only with
+ * labels. */
+const float *tutti_model_probabilities(const tutti_model *model);
+const float *tutti_model_losses(const tutti_model *model);
+const int32_t *tutti_model_ranks(const tutti_model *model);
+
+/* The sum of the losses of each of this worker's grains, after tutti_model_train: leaves of the
+ * tree over all grains, from *first on. Returns how many. */
+int tutti_model_grain_losses(const tutti_model *model, int *first, const double **losses);
+
+/* For the worker that met a loss that is not a number: says in which layer, by running forward
+ * once more on the same samples. Returns TUTTI_DIVERGED with the sentence, always. */
+tutti_status tutti_model_blame(tutti_model *model, uint32_t step, const float *samples,
+                               const int32_t *labels) TUTTI_MUST_CHECK;
+
+/* Seconds spent since the last reset, by layer. 'move' is time in hooks.move. */
+typedef struct tutti_layer_times {
+    double forward, backward_weights, backward_data, move;
+} tutti_layer_times;
+tutti_layer_times tutti_model_times(const tutti_model *model, int layer);
+void tutti_model_reset_times(tutti_model *model);
+
+/* ---- moves between layers that live differently ---- */
+
+typedef enum tutti_move_kind {
+    /* part-broadcast inside the group: every member brings its strip of 'whole' */
+    TUTTI_MOVE_GATHER,
+    /* part-reduce inside the group: partial sums, one per root of the member's run of 'leaves';
+     * the member's strip of the total ends in partials[0] */
+    TUTTI_MOVE_REDUCE,
+    /* all-to-all inside the group */
+    TUTTI_MOVE_ALLTOALL
+} tutti_move_kind;
+
+/* One move, called several times a step always with the same buffers. 'cuts' have members + 1
+ * entries, in floats. All of it belongs to the model. */
+typedef struct tutti_move {
+    const char *name; /* "fc6 gather" */
+    int layer;        /* the layer that needs it */
+    bool backward;
+    tutti_move_kind kind;
+    int groups, members;
+    float *whole; /* gather */
+    int leaves;   /* reduce: over blocks of TUTTI_FC_LEAF features */
+    int partial_count;
+    float *const *partials;
+    const size_t *cuts; /* gather, reduce: member m owns cuts[m] .. cuts[m+1]-1 */
+    const float *send;  /* all-to-all */
+    const size_t *send_cuts;
+    float *receive;
+    const size_t *receive_cuts;
+} tutti_move;
+
+int tutti_model_move_count(const tutti_model *model);
+const tutti_move *tutti_model_move(const tutti_model *model, int index);
+
+#endif
