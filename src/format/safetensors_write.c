@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "format/file.h"
-#include "format/text.h"
+#include "format/json.h"
 
 enum { DATA_ALIGNMENT = 64, LENGTH_BYTES = 8 };
 
@@ -23,7 +23,7 @@ struct tutti_safetensors_layout {
     tutti_tensor_spec *tensors;
     uint64_t *begin; /* first byte of each tensor in the file; [count] is the file's length */
     int count;
-    tutti_text header; /* with the eight bytes of its length in front */
+    tutti_string header; /* with the eight bytes of its length in front */
 };
 
 struct tutti_safetensors_writer {
@@ -90,27 +90,27 @@ static tutti_status check_names_differ(const tutti_tensor_spec *tensors, int cou
     return s;
 }
 
-static void describe_tensor(tutti_text *header, const tutti_tensor_spec *spec, uint64_t begin,
+static void describe_tensor(tutti_string *header, const tutti_tensor_spec *spec, uint64_t begin,
                             uint64_t end)
 {
     tutti_json_key(header, spec->name);
-    tutti_text_printf(header, "{\"dtype\":\"F32\",\"shape\":[");
+    tutti_string_printf(header, "{\"dtype\":\"F32\",\"shape\":[");
     for (int d = 0; d < spec->dims; d++)
-        tutti_text_printf(header, "%s%" PRId64, d ? "," : "", spec->shape[d]);
-    tutti_text_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
+        tutti_string_printf(header, "%s%" PRId64, d ? "," : "", spec->shape[d]);
+    tutti_string_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
 }
 
 /* The header, its length in front, padded; offsets are from the data's first byte as yet. */
 static tutti_status write_header(tutti_safetensors_layout *layout)
 {
-    tutti_text *header = &layout->header;
-    tutti_text_append(header, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
-    tutti_text_printf(header, "{\"__metadata__\":{\"format\":\"pt\"}");
+    tutti_string *header = &layout->header;
+    tutti_string_append(header, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
+    tutti_string_printf(header, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < layout->count; i++)
         describe_tensor(header, &layout->tensors[i], layout->begin[i], layout->begin[i + 1]);
-    tutti_text_append(header, "}", 1);
-    while (header->length % DATA_ALIGNMENT && !header->status) tutti_text_append(header, " ", 1);
-    TUTTI_TRY(tutti_text_status(header));
+    tutti_string_append(header, "}", 1);
+    while (header->length % DATA_ALIGNMENT && !header->status) tutti_string_append(header, " ", 1);
+    TUTTI_TRY(tutti_string_status(header));
     for (int i = 0; i < LENGTH_BYTES; i++)
         header->data[i] = (char)((header->length - LENGTH_BYTES) >> (8 * i));
     return TUTTI_OK;
@@ -163,7 +163,7 @@ void tutti_safetensors_layout_destroy(tutti_safetensors_layout **layout)
     }
     tutti_free((*layout)->tensors);
     tutti_free((*layout)->begin);
-    tutti_text_deinit(&(*layout)->header);
+    tutti_string_deinit(&(*layout)->header);
     tutti_free(*layout);
     *layout = NULL;
 }

@@ -26,7 +26,7 @@ typedef struct tutti_schedule {
     const tutti_schedule_kind *kind;
     tutti_span times[TUTTI_SCHEDULE_MILESTONES]; /* the period, or the milestones */
     int time_count;
-    double factor;     /* gamma, power or the least fraction */
+    double factor;     /* gamma, power or the last fraction */
     tutti_span warmup; /* steps or epochs; 0: none */
 } tutti_schedule;
 
@@ -37,7 +37,7 @@ tutti_status tutti_schedule_parse(tutti_schedule *out, const char *text) TUTTI_M
 double tutti_schedule_rate(const tutti_schedule *schedule, double lr, int64_t step,
                            const tutti_pace *pace);
 
-/* All kinds with one line of help each, for --help: name after name until NULL. */
+/* The kinds with a line of help each, for --help: kind 0, 1, ... until NULL. */
 const char *tutti_schedule_help(int kind);
 
 #endif

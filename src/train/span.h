@@ -2,6 +2,7 @@
 #ifndef TUTTI_TRAIN_SPAN_H
 #define TUTTI_TRAIN_SPAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 
@@ -37,8 +38,9 @@ tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit
 /* The span in steps (not for seconds). */
 int64_t tutti_span_steps(const tutti_span *span, const tutti_pace *pace);
 
-/* Is something due that happens every 'span', now that 'step' steps are done? For seconds:
- * 'since' of them have passed since it last happened. */
-int tutti_span_due(const tutti_span *span, const tutti_pace *pace, int64_t step, double since);
+/* Is something due that happens every 'span', now that 'step' steps are done? For steps and epochs
+ * a function of 'step' alone; for seconds, when 'since' of them have passed since it last
+ * happened (ranks must agree on that number). A span of 0 never is. */
+bool tutti_span_due(const tutti_span *span, const tutti_pace *pace, int64_t step, double since);
 
 #endif

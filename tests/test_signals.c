@@ -1,0 +1,121 @@
+/* Signals become requests; a second Ctrl-C ends the process. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "train/signals.h"
+
+static void every_signal_is_a_request(void **state)
+{
+    (void)state;
+    static const struct {
+        int signal;
+        unsigned asked;
+        int exit_code;
+        const char *name;
+    } table[] = {
+        {SIGINT, TUTTI_ASKED_INT, 130, "SIGINT"},
+        {SIGTERM, TUTTI_ASKED_TERM, 143, "SIGTERM"},
+        {SIGUSR1, TUTTI_ASKED_REQUEUE, 75, "SIGUSR1"},
+        {SIGHUP, TUTTI_ASKED_CHECKPOINT, 0, "SIGHUP"},
+        {SIGUSR2, TUTTI_ASKED_STATE, 0, "SIGUSR2"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        assert_int_equal(tutti_signals_open(false), TUTTI_OK);
+        assert_int_equal(tutti_signals_asked(), 0);
+        raise(table[i].signal);
+        assert_int_equal(tutti_signals_asked(), table[i].asked);
+        const int stops = (table[i].asked & TUTTI_ASKED_STOP) != 0;
+        assert_int_equal(tutti_signals_asked(), stops ? table[i].asked : 0);
+        assert_int_equal(tutti_signals_exit_code(table[i].asked), table[i].exit_code);
+        assert_string_equal(tutti_signals_name(table[i].asked), table[i].name);
+        tutti_signals_close();
+    }
+}
+
+static void of_several_the_gentlest_decides(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_signals_exit_code(0), 0);
+    assert_string_equal(tutti_signals_name(0), "");
+    assert_int_equal(tutti_signals_exit_code(TUTTI_ASKED_INT | TUTTI_ASKED_TERM), 143);
+    assert_int_equal(tutti_signals_exit_code(TUTTI_ASKED_STOP | TUTTI_ASKED_STATE), 75);
+    assert_int_equal(tutti_signals_exit_code(TUTTI_ASKED_INT | TUTTI_ASKED_CHECKPOINT), 130);
+}
+
+static void only_one_listens_and_puts_back(void **state)
+{
+    (void)state;
+    struct sigaction before, after;
+    sigaction(SIGTERM, NULL, &before);
+    assert_int_equal(tutti_signals_open(false), TUTTI_OK);
+    assert_int_equal(tutti_signals_open(false), TUTTI_ARGUMENT);
+    sigaction(SIGTERM, NULL, &after);
+    assert_true(before.sa_handler != after.sa_handler);
+    tutti_signals_close();
+    tutti_signals_close();
+    sigaction(SIGTERM, NULL, &after);
+    assert_true(before.sa_handler == after.sa_handler);
+}
+
+static void what_nohup_ignores_stays_ignored(void **state)
+{
+    (void)state;
+    signal(SIGHUP, SIG_IGN);
+    assert_int_equal(tutti_signals_open(false), TUTTI_OK);
+    raise(SIGHUP);
+    assert_int_equal(tutti_signals_asked(), 0);
+    tutti_signals_close();
+    signal(SIGHUP, SIG_DFL);
+}
+
+/* What becomes of a child that gets SIGINT 'times' times and then exits with 7; what it says. */
+static int child_after(int times, char *said, size_t size)
+{
+    int ends[2], status = 0;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        if (tutti_signals_open(true)) _exit(1);
+        for (int i = 0; i < times; i++) raise(SIGINT);
+        _exit(7);
+    }
+    close(ends[1]);
+    const ssize_t n = read(ends[0], said, size - 1);
+    said[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void a_second_interrupt_ends_at_once(void **state)
+{
+    (void)state;
+    char said[512];
+    int status = child_after(1, said, sizeof said);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    assert_string_equal(
+        said, "\ntutti: finishing the step, then a checkpoint; once more Ctrl-C ends at once\n");
+    status = child_after(2, said, sizeof said);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_signal_is_a_request),
+        cmocka_unit_test(of_several_the_gentlest_decides),
+        cmocka_unit_test(only_one_listens_and_puts_back),
+        cmocka_unit_test(what_nohup_ignores_stays_ignored),
+        cmocka_unit_test(a_second_interrupt_ends_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
