@@ -6,7 +6,11 @@
 
 #include "base/cpu.h"
 
-#define DECLARE(isa) double tutti_fma_rounds_##isa(long rounds, float *sink);
+#define DECLARE(isa)                                                         \
+    double tutti_fma_rounds_##isa(long rounds, float *sink);                 \
+    void tutti_stream_read_##isa(const float *x, size_t count, float *sink); \
+    void tutti_stream_write_##isa(float *y, size_t count, float value);      \
+    void tutti_stream_copy_##isa(float *y, const float *x, size_t count);
 DECLARE(scalar)
 DECLARE(avx2)
 DECLARE(avx512)
@@ -14,6 +18,8 @@ DECLARE(avx512)
 #define ROW(isa, bits, lanes)                                                                 \
     {                                                                                         \
         .name = #isa, .needs = (bits), .vlen = (lanes), .fma_rounds = tutti_fma_rounds_##isa, \
+        .stream_read = tutti_stream_read_##isa, .stream_write = tutti_stream_write_##isa,     \
+        .stream_copy = tutti_stream_copy_##isa,                                               \
     }
 
 const tutti_kernels tutti_kernel_table[] = {

@@ -2,6 +2,8 @@
 #ifndef TUTTI_KERNEL_TABLE_H
 #define TUTTI_KERNEL_TABLE_H
 
+#include <stddef.h>
+
 #include "base/status.h"
 
 /* The width of a channel block in every layout, on every instruction set, so that files, plans
@@ -15,6 +17,11 @@ typedef struct tutti_kernels {
     /* Fused multiply-adds in 'rounds' rounds of independent chains: the machine's limit. Returns
      * the number of floating-point operations done. */
     double (*fma_rounds)(long rounds, float *sink);
+    /* The memory's limit: 'count' floats (a multiple of 64, aligned to a cache line) summed into
+     * *sink, filled, copied. */
+    void (*stream_read)(const float *x, size_t count, float *sink);
+    void (*stream_write)(float *y, size_t count, float value);
+    void (*stream_copy)(float *y, const float *x, size_t count);
 } tutti_kernels;
 
 /* All rows of this build, from plain C upwards; ends with a row without a name. */
