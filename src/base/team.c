@@ -7,14 +7,44 @@
 
 #include "base/memory.h"
 #include "base/topology.h"
+#include "base/tree.h"
 
 struct tutti_team {
     int size;
+    int first_core, cores; /* of the allowed ones: where the members go */
+    bool pinned;
+    tutti_topology *topology;
 };
 
-static int default_size(const tutti_topology *topology)
+/* How launchers tell a rank its number, and how many there are, on its host. */
+static const struct {
+    const char *rank, *size;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
+};
+
+/* The cores for this process: those allowed, or a share of them when nobody was bound. */
+static void choose_cores(tutti_team *team)
 {
-    return getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : tutti_topology_cores(topology);
+    const int cores = tutti_topology_cores(team->topology);
+    team->cores = cores;
+    if (cores < tutti_topology_machine_cores(team->topology)) return;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *rank = getenv(launchers[i].rank), *size = getenv(launchers[i].size);
+        const int r = rank ? atoi(rank) : 0, n = size ? atoi(size) : 1;
+        if (n <= 1 || r < 0 || r >= n) continue;
+        team->first_core = tutti_share_begin(cores, n, r);
+        team->cores = tutti_share_begin(cores, n, r + 1) - team->first_core;
+        return;
+    }
+}
+
+static int default_size(const tutti_team *team)
+{
+    if (getenv("OMP_NUM_THREADS")) return omp_get_max_threads();
+    return team->cores > 0 ? team->cores : 1;
 }
 
 static bool environment_binds(void)
@@ -23,38 +53,53 @@ static bool environment_binds(void)
            getenv("KMP_AFFINITY");
 }
 
-static void pin_members(int size, const tutti_topology *topology)
+static void pin_members(tutti_team *team)
 {
-    if (environment_binds() || size > tutti_topology_cores(topology)) return;
-#pragma omp parallel num_threads(size)
-    tutti_topology_pin_caller(topology, omp_get_thread_num());
+    if (environment_binds() || team->size > team->cores) return;
+    team->pinned = true;
+#pragma omp parallel num_threads(team->size)
+    tutti_topology_pin_caller(team->topology, team->first_core + omp_get_thread_num());
 }
 
 tutti_status tutti_team_create(tutti_team **out, int threads)
 {
-    tutti_topology *topology = NULL;
-    TUTTI_TRY(tutti_topology_open(&topology));
     tutti_team *team = NULL;
-    const tutti_status s = tutti_alloc(&team, 1, sizeof *team);
-    if (s == TUTTI_OK) {
-        team->size = threads > 0 ? threads : default_size(topology);
-        omp_set_dynamic(0);
-        pin_members(team->size, topology);
-        *out = team;
+    TUTTI_TRY(tutti_alloc(&team, 1, sizeof *team));
+    const tutti_status s = tutti_topology_open(&team->topology);
+    if (s) {
+        tutti_team_destroy(&team);
+        return s;
     }
-    tutti_topology_close(&topology);
-    return s;
+    choose_cores(team);
+    team->size = threads > 0 ? threads : default_size(team);
+    omp_set_dynamic(0);
+    pin_members(team);
+    *out = team;
+    return TUTTI_OK;
 }
 
-void tutti_team_destroy(tutti_team **team)
+/* OpenMP's threads and the caller outlive the team: whoever comes next finds them unbound. */
+void tutti_team_destroy(tutti_team **handle)
 {
-    tutti_free(*team);
-    *team = NULL;
+    tutti_team *team = *handle;
+    if (!team) return;
+    if (team->pinned) {
+#pragma omp parallel num_threads(team->size)
+        tutti_topology_unpin_caller(team->topology);
+    }
+    tutti_topology_close(&team->topology);
+    tutti_free(team);
+    *handle = NULL;
 }
 
 int tutti_team_size(const tutti_team *team)
 {
     return team ? team->size : 1;
+}
+
+bool tutti_team_is_pinned(const tutti_team *team)
+{
+    return team && team->pinned;
 }
 
 void tutti_team_run(tutti_team *team, tutti_team_job *job, void *arg)

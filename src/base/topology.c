@@ -27,8 +27,12 @@ tutti_status tutti_topology_open(tutti_topology **out)
         return tutti_fail(TUTTI_UNSUPPORTED, "hwloc cannot read the topology of this machine");
     }
     t->allowed = hwloc_bitmap_alloc();
-    if (!t->allowed || hwloc_get_cpubind(t->all, t->allowed, HWLOC_CPUBIND_PROCESS))
-        if (t->allowed) hwloc_bitmap_copy(t->allowed, hwloc_topology_get_allowed_cpuset(t->all));
+    if (!t->allowed) {
+        tutti_topology_close(&t);
+        return tutti_fail(TUTTI_MEMORY, "cannot allocate a set of processors");
+    }
+    if (hwloc_get_cpubind(t->all, t->allowed, HWLOC_CPUBIND_PROCESS))
+        hwloc_bitmap_copy(t->allowed, hwloc_topology_get_allowed_cpuset(t->all));
     while (allowed_core(t, t->cores)) t->cores++;
     if (!t->cores) t->cores = tutti_topology_threads(t); /* no notion of cores: threads, then */
     *out = t;
@@ -123,4 +127,22 @@ bool tutti_topology_pin_caller(const tutti_topology *t, int core)
     const bool bound = !hwloc_set_cpubind(t->all, where, HWLOC_CPUBIND_THREAD);
     hwloc_bitmap_free(where);
     return bound;
+}
+
+void tutti_topology_unpin_caller(const tutti_topology *t)
+{
+    (void)hwloc_set_cpubind(t->all, t->allowed, HWLOC_CPUBIND_THREAD);
+}
+
+int tutti_topology_core_of_caller(const tutti_topology *t)
+{
+    int core = -1;
+    hwloc_bitmap_t where = hwloc_bitmap_alloc();
+    if (where && !hwloc_get_cpubind(t->all, where, HWLOC_CPUBIND_THREAD)) {
+        for (hwloc_obj_t obj = NULL;
+             (obj = hwloc_get_next_obj_by_type(t->all, HWLOC_OBJ_CORE, obj));)
+            if (hwloc_bitmap_isincluded(where, obj->cpuset)) core = (int)obj->logical_index;
+    }
+    hwloc_bitmap_free(where);
+    return core;
 }

@@ -33,4 +33,10 @@ uint64_t tutti_topology_memory(const tutti_topology *topology); /* bytes of RAM 
  * Returns false where the system refuses; the thread then runs where it did. */
 bool tutti_topology_pin_caller(const tutti_topology *topology, int core);
 
+/* Lets the calling thread run again wherever the process could when the topology was opened. */
+void tutti_topology_unpin_caller(const tutti_topology *topology);
+
+/* The machine's number of the core the calling thread is bound to, -1 if it may run on several. */
+int tutti_topology_core_of_caller(const tutti_topology *topology);
+
 #endif
