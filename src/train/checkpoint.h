@@ -24,44 +24,9 @@
 #include <stdint.h>
 #include "base/status.h"
 #include "format/safetensors.h"
+#include "train/state.h"
 
-enum { TUTTI_PATH_BYTES = 4096, TUTTI_SHA256_TEXT = 65 };
-
-/* ---- state.json --------------------------------------------------------------------------- */
-
-typedef struct tutti_state_option {
-    const char *name, *value;
-} tutti_state_option;
-
-typedef struct tutti_state_metric {
-    const char *name;
-    double value; /* comes back bit for bit; NaN and infinities are left out */
-} tutti_state_metric;
-
-typedef struct tutti_state {
-    int64_t step;         /* steps done */
-    int64_t epoch;        /* where the next step begins: epoch, and sample in its order */
-    int64_t epoch_sample; /* 0 .. samples-1 */
-    int64_t seed;
-    int64_t batch_size, grains;
-    const char *net; /* its name, and the SHA-256 of its text in hexadecimal */
-    const char *net_sha256;
-    const tutti_state_option *options; /* what must be equal for equal runs, in a fixed order */
-    int option_count;
-    const tutti_state_metric *metrics; /* loss, top1, best_top1, best_step, ... */
-    int metric_count;
-} tutti_state;
-
-/* Gives the bytes of state.json (tutti_free), and reads them back. */
-tutti_status tutti_state_text(char **out, const tutti_state *state) TUTTI_MUST_CHECK;
-
-/* A state read from a file; everything in 'state' belongs to the handle. */
-typedef struct tutti_state_file tutti_state_file;
-tutti_status tutti_state_open(tutti_state_file **out, const char *path) TUTTI_MUST_CHECK;
-void tutti_state_close(tutti_state_file **file);
-const tutti_state *tutti_state_of(const tutti_state_file *file);
-const char *tutti_state_option_value(const tutti_state *state, const char *name); /* or NULL */
-double tutti_state_metric_value(const tutti_state *state, const char *name);      /* or NaN */
+enum { TUTTI_PATH_BYTES = 4096 };
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
@@ -94,7 +59,8 @@ typedef struct tutti_checkpoint_finish_options {
 
 /* The rank that creates: writes state.json and the sums, renames, sets the links, removes
  * checkpoints beyond 'keep', never the latest or the best. state->step must be the step of
- * begin. A checkpoint of the same step that is already there is replaced. Frees *checkpoint in any case and leaves NULL. */
+ * begin. A checkpoint of the same step that is already there is replaced. Frees *checkpoint in
+ * any case and leaves NULL. */
 tutti_status tutti_checkpoint_finish(tutti_checkpoint **checkpoint, const tutti_state *state,
                                      tutti_checkpoint_finish_options options) TUTTI_MUST_CHECK;
 

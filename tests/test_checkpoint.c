@@ -1,0 +1,449 @@
+/* Checkpoints: whole or not there, whatever happens while they are written. The system calls that
+ * change a disk are wrapped here, so that each of them can fail, or be the last one. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "train/checkpoint.h"
+#include "scratch.h"
+
+/* ---- Faults ------------------------------------------------------------------------------- */
+
+static int calls_left = -1; /* until the fault; negative: none */
+static bool fault_kills;
+
+static bool fault(void)
+{
+    if (calls_left < 0 || calls_left-- > 0) return false;
+    if (fault_kills) _exit(9);
+    errno = EIO;
+    return true;
+}
+
+#define WRAP(name, parameters, arguments) \
+    int __real_##name parameters;         \
+    int __wrap_##name parameters;         \
+    int __wrap_##name parameters          \
+    {                                     \
+        if (fault()) return -1;           \
+        return __real_##name arguments;   \
+    }
+
+WRAP(fsync, (int fd), (fd))
+WRAP(rename, (const char *a, const char *b), (a, b))
+WRAP(renameat2, (int da, const char *a, int db, const char *b, unsigned f), (da, a, db, b, f))
+WRAP(symlink, (const char *a, const char *b), (a, b))
+WRAP(mkdir, (const char *a, mode_t m), (a, m))
+WRAP(unlink, (const char *a), (a))
+WRAP(rmdir, (const char *a), (a))
+WRAP(ftruncate64, (int fd, off_t n), (fd, n))
+
+ssize_t __real_pwrite64(int fd, const void *bytes, size_t count, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t offset)
+{
+    return fault() ? -1 : __real_pwrite64(fd, bytes, count, offset);
+}
+
+/* ---- A small run -------------------------------------------------------------------------- */
+
+static const tutti_tensor_spec model_specs[] = {{"fc1.weight", 2, {4, 3}}, {"fc1.bias", 1, {4}}};
+
+typedef struct fixture {
+    scratch dir;
+    char run[512];
+    tutti_safetensors_layout *layout;
+} fixture;
+
+static int setup(void **state)
+{
+    static fixture f;
+    f = (fixture){0};
+    scratch_open(&f.dir);
+    snprintf(f.run, sizeof f.run, "%s/a/run", f.dir.path);
+    *state = &f;
+    return tutti_safetensors_layout_create(&f.layout, model_specs, 2);
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    tutti_safetensors_layout_destroy(&f->layout);
+    scratch_close(&f->dir);
+    return 0;
+}
+
+static const tutti_state_option options[] = {{"lr", "0.01"}, {"data", "a \"b\"\\c"}};
+static const tutti_state_metric metrics[] = {{"loss", 0.1}, {"minus_zero", -0.0}, {"gone", NAN}};
+
+static tutti_state state_at(int64_t step)
+{
+    return (tutti_state){.step = step,
+                         .epoch = 1,
+                         .epoch_sample = 77,
+                         .seed = INT64_MAX,
+                         .batch_size = 32,
+                         .grains = 8,
+                         .net = "lenet",
+                         .net_sha256 = "0123",
+                         .options = options,
+                         .option_count = 2,
+                         .metrics = metrics,
+                         .metric_count = 3};
+}
+
+static tutti_status write_all(tutti_checkpoint *c, int64_t step, int share, int shares)
+{
+    for (int part = 0; part < 2; part++)
+        for (int t = 0; t < 2; t++) {
+            float values[12];
+            const int64_t n = tutti_tensor_elements(&model_specs[t]);
+            const int64_t first = n * share / shares, end = n * (share + 1) / shares;
+            for (int64_t i = first; i < end; i++)
+                values[i] = (float)(step * 1000 + part * 100 + t * 50 + i);
+            TUTTI_TRY(tutti_checkpoint_write(c, (tutti_checkpoint_part)part, t, first,
+                                             values + first, end - first));
+        }
+    return tutti_checkpoint_flush(c);
+}
+
+static tutti_status save(const fixture *f, int64_t step, bool best, int keep)
+{
+    tutti_checkpoint *c = NULL;
+    const tutti_state state = state_at(step);
+    TUTTI_TRY(tutti_checkpoint_begin(&c, f->run, step, f->layout, f->layout, true));
+    tutti_status s = write_all(c, step, 0, 1);
+    if (!s)
+        return tutti_checkpoint_finish(&c, &state, (tutti_checkpoint_finish_options){best, keep});
+    tutti_checkpoint_abandon(&c);
+    return s;
+}
+
+static void assert_saved(const fixture *f, int64_t step, bool best, int keep)
+{
+    const tutti_status s = save(f, step, best, keep);
+    if (s) fail_msg("step %d: %s", (int)step, tutti_message());
+}
+
+/* The step that would be resumed; it is whole and holds that step's numbers. -1: none. */
+static int64_t resumed(const fixture *f)
+{
+    char path[TUTTI_PATH_BYTES], file[TUTTI_PATH_BYTES + 32];
+    bool found = false;
+    if (tutti_checkpoint_find(path, &found, f->run)) fail_msg("%s", tutti_message());
+    if (!found) return -1;
+    tutti_state_file *state = NULL;
+    snprintf(file, sizeof file, "%s/state.json", path);
+    assert_int_equal(tutti_state_open(&state, file), TUTTI_OK);
+    const int64_t step = tutti_state_of(state)->step;
+    tutti_state_close(&state);
+
+    tutti_safetensors *model = NULL;
+    float bias[4];
+    snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
+    assert_int_equal(tutti_safetensors_open(&model, file), TUTTI_OK);
+    const int t = tutti_safetensors_find(model, "fc1.bias");
+    assert_int_equal(tutti_safetensors_read(model, t, 0, bias, 4), TUTTI_OK);
+    tutti_safetensors_close(&model);
+    for (int i = 0; i < 4; i++) assert_true(bias[i] == (float)(step * 1000 + 150 + i));
+    return step;
+}
+
+static bool exists(const fixture *f, const char *name)
+{
+    char path[1024];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", f->run, name);
+    return lstat(path, &info) == 0;
+}
+
+static int shell(const char *format, const char *run)
+{
+    char command[4096];
+    int n = 0;
+    for (const char *p = format; *p && n < (int)sizeof command - 600; p++)
+        n += *p == '@' ? snprintf(command + n, sizeof command - (size_t)n, "%s", run)
+                       : snprintf(command + n, sizeof command - (size_t)n, "%c", *p);
+    return system(command);
+}
+
+/* ---- Tests -------------------------------------------------------------------------------- */
+
+static void a_run_without_checkpoints_has_none(void **state)
+{
+    const fixture *f = *state;
+    assert_int_equal(resumed(f), -1);
+    assert_int_equal(shell("mkdir -p @", f->run), 0);
+    assert_int_equal(resumed(f), -1);
+}
+
+static void what_is_saved_is_found(void **state)
+{
+    const fixture *f = *state;
+    char path[TUTTI_PATH_BYTES], link[1024];
+    bool found = false;
+    assert_saved(f, 100, false, 0);
+    assert_int_equal(resumed(f), 100);
+    assert_saved(f, 200, true, 0);
+    assert_int_equal(resumed(f), 200);
+    assert_int_equal(shell("cd @/latest && sha256sum --quiet -c SHA256SUMS", f->run), 0);
+    assert_int_equal(shell("test $(readlink @/best) = step_00000200", f->run), 0);
+
+    snprintf(link, sizeof link, "%s/step_00000100/", f->run);
+    assert_int_equal(tutti_checkpoint_find(path, &found, link), TUTTI_OK);
+    assert_non_null(strstr(path, "/run/step_00000100"));
+    snprintf(link, sizeof link, "%s/best", f->run);
+    assert_int_equal(tutti_checkpoint_find(path, &found, link), TUTTI_OK);
+    assert_non_null(strstr(path, "/run/step_00000200"));
+}
+
+static void a_copy_without_links_is_found(void **state)
+{
+    const fixture *f = *state;
+    assert_saved(f, 9, false, 0);
+    assert_saved(f, 123456789, false, 0);
+    assert_int_equal(shell("rm @/latest", f->run), 0);
+    assert_int_equal(resumed(f), 123456789);
+}
+
+static void ranks_write_together(void **state)
+{
+    const fixture *f = *state;
+    const tutti_state at = state_at(300);
+    assert_saved(f, 300, false, 0);
+    assert_int_equal(shell("cp -r @/step_00000300 @/../alone", f->run), 0);
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        tutti_checkpoint *c[5] = {NULL};
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        for (int r = 0; r < ranks; r++)
+            assert_int_equal(
+                tutti_checkpoint_begin(&c[r], f->run, 300, f->layout, f->layout, r == 0), TUTTI_OK);
+        for (int r = ranks - 1; r >= 0; r--)
+            assert_int_equal(write_all(c[r], 300, r, ranks), TUTTI_OK);
+        for (int r = ranks - 1; r > 0; r--) tutti_checkpoint_abandon(&c[r]);
+        assert_int_equal(tutti_checkpoint_finish(&c[0], &at, (tutti_checkpoint_finish_options){0}),
+                         TUTTI_OK);
+        assert_null(c[0]);
+        assert_int_equal(shell("diff -r @/step_00000300 @/../alone", f->run), 0);
+    }
+}
+
+static void the_state_comes_back(void **state)
+{
+    const fixture *f = *state;
+    char path[1024];
+    tutti_state_file *file = NULL;
+    assert_saved(f, 5, false, 0);
+    snprintf(path, sizeof path, "%s/latest/state.json", f->run);
+    assert_int_equal(tutti_state_open(&file, path), TUTTI_OK);
+    const tutti_state *s = tutti_state_of(file), want = state_at(5);
+    assert_memory_equal(s, &want, offsetof(tutti_state, net));
+    assert_string_equal(s->net, "lenet");
+    assert_string_equal(s->net_sha256, "0123");
+    assert_string_equal(tutti_state_option_value(s, "data"), "a \"b\"\\c");
+    assert_null(tutti_state_option_value(s, "nothing"));
+    assert_true(tutti_state_metric_value(s, "loss") == 0.1);
+    assert_true(signbit(tutti_state_metric_value(s, "minus_zero")));
+    assert_true(isnan(tutti_state_metric_value(s, "gone")));
+    tutti_state_close(&file);
+}
+
+static void bad_states_are_named(void **state)
+{
+    const fixture *f = *state;
+    static const struct {
+        const char *script, *part;
+    } bad[] = {
+        {"sed -i 's/\"format\": 1/\"format\": 2/' @/latest/state.json", "has format 2"},
+        {"sed -i 's/\"step\": 5/\"step\": -5/' @/latest/state.json", "'step' is missing or"},
+        {"sed -i 's/\"grains\": 8/\"grains\": 0/' @/latest/state.json", "'grains' is missing or"},
+        {"sed -i 's/\"seed\"/\"sead\"/' @/latest/state.json", "'seed' is missing or"},
+        {"sed -i 's/\"0.01\"/0.01/' @/latest/state.json", "'lr' is missing or"},
+        {"sed -i '$d' @/latest/state.json", "state.json':"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char path[1024];
+        tutti_state_file *file = NULL;
+        assert_saved(f, 5, false, 0);
+        assert_int_equal(shell(bad[i].script, f->run), 0);
+        snprintf(path, sizeof path, "%s/latest/state.json", f->run);
+        assert_int_equal(tutti_state_open(&file, path), TUTTI_CHECKPOINT);
+        if (!strstr(tutti_message(), bad[i].part)) fail_msg("%zu: %s", i, tutti_message());
+        assert_null(file);
+    }
+}
+
+static void damage_is_named_and_the_one_before_offered(void **state)
+{
+    const fixture *f = *state;
+    static const struct {
+        const char *script, *part;
+    } damage[] = {
+        {"printf x | dd of=@/latest/model.safetensors bs=1 seek=300 conv=notrunc 2>/dev/null",
+         "model.safetensors' is not the file that was written"},
+        {"truncate -s -4 @/latest/optimizer.safetensors", "optimizer.safetensors' is not the file"},
+        {"rm @/latest/state.json", "state.json"},
+        {"rm @/latest/SHA256SUMS", "SHA256SUMS"},
+        {"sed -i '/state.json/d' @/latest/SHA256SUMS", "has no line for state.json"},
+        {"rm -r @/step_00000300", "SHA256SUMS"},
+    };
+    for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+        char path[TUTTI_PATH_BYTES];
+        bool found = false;
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        for (int64_t step = 100; step <= 300; step += 100) assert_saved(f, step, false, 0);
+        assert_int_equal(shell(damage[i].script, f->run), 0);
+        assert_int_equal(tutti_checkpoint_find(path, &found, f->run), TUTTI_CHECKPOINT);
+        if (!strstr(tutti_message(), damage[i].part) ||
+            !strstr(tutti_message(), "run/step_00000200"))
+            fail_msg("%zu: %s", i, tutti_message());
+        assert_int_equal(shell("rm @/step_00000200/state.json", f->run), 0);
+        assert_int_equal(tutti_checkpoint_find(path, &found, f->run), TUTTI_CHECKPOINT);
+        assert_non_null(strstr(tutti_message(), "run/step_00000100"));
+        assert_int_equal(shell("rm @/step_00000100/state.json", f->run), 0);
+        assert_int_equal(tutti_checkpoint_find(path, &found, f->run), TUTTI_CHECKPOINT);
+        assert_non_null(strstr(tutti_message(), "holds no older checkpoint that is whole"));
+    }
+}
+
+static void old_ones_go_but_not_the_best(void **state)
+{
+    const fixture *f = *state;
+    for (int64_t step = 1; step <= 6; step++) assert_saved(f, step, step == 2, 2);
+    assert_false(exists(f, "step_00000001"));
+    assert_true(exists(f, "step_00000002"));
+    assert_false(exists(f, "step_00000003"));
+    assert_false(exists(f, "step_00000004"));
+    assert_true(exists(f, "step_00000005"));
+    assert_true(exists(f, "step_00000006"));
+    assert_int_equal(resumed(f), 6);
+    /* Back to step 3, say; what lies in the future of that run is left alone. */
+    assert_saved(f, 4, false, 1);
+    assert_true(exists(f, "step_00000002") && exists(f, "step_00000005"));
+    assert_int_equal(resumed(f), 4);
+    assert_int_equal(tutti_checkpoint_set_best(f->run, 4), TUTTI_OK);
+    assert_saved(f, 7, false, 1);
+    assert_true(exists(f, "step_00000004") && exists(f, "step_00000007"));
+    assert_false(exists(f, "step_00000002") || exists(f, "step_00000005"));
+}
+
+static void the_same_step_is_replaced(void **state)
+{
+    const fixture *f = *state;
+    assert_saved(f, 8, false, 0);
+    assert_int_equal(shell("rm @/latest/state.json", f->run), 0);
+    assert_saved(f, 8, false, 0);
+    assert_int_equal(resumed(f), 8);
+    assert_false(exists(f, "step_00000008.tmp") || exists(f, "step_00000008.replaced"));
+}
+
+static void leftovers_of_a_crash_are_removed(void **state)
+{
+    const fixture *f = *state;
+    assert_int_equal(shell("mkdir -p @/step_00000003.tmp && touch @/step_00000003.tmp/x && "
+                           "mkdir @/step_00000004.replaced @/mine.tmp",
+                           f->run),
+                     0);
+    assert_saved(f, 5, false, 0);
+    assert_false(exists(f, "step_00000003.tmp") || exists(f, "step_00000004.replaced"));
+    assert_true(exists(f, "mine.tmp"));
+}
+
+/* Every system call that changes the disk fails in turn: the save says so, and what was there
+ * before is whole. A failure after the rename may leave the new one. */
+static void any_call_may_fail(void **state)
+{
+    const fixture *f = *state;
+    int faults = 0;
+    for (int call = 0;; call++) {
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        assert_saved(f, 1, false, 0);
+        assert_saved(f, 2, false, 0);
+        calls_left = call;
+        const tutti_status s = save(f, 3, true, 1);
+        const bool finished = calls_left >= 0;
+        calls_left = -1;
+        if (finished) break;
+        faults++;
+        /* an unlink of a link that is not there may fail as it likes */
+        const int64_t step = resumed(f);
+        assert_true(step == 2 || step == 3);
+        if (!s) assert_int_equal(step, 3);
+        assert_saved(f, 3, true, 1);
+        assert_int_equal(resumed(f), 3);
+    }
+    assert_true(faults > 25);
+}
+
+/* The process dies in each of these calls in turn, also while it replaces a checkpoint. */
+static void any_call_may_be_the_last(void **state)
+{
+    const fixture *f = *state;
+    int deaths = 0;
+    for (int call = 0;; call++) {
+        int status = 0;
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        assert_saved(f, 1, false, 0);
+        assert_saved(f, 2, false, 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            calls_left = call;
+            fault_kills = true;
+            const tutti_status s = call % 2 ? save(f, 2, true, 1) : save(f, 3, true, 1);
+            _exit(s ? 1 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 0) break;
+        assert_int_equal(WEXITSTATUS(status), 9);
+        deaths++;
+        const int64_t step = resumed(f);
+        assert_true(step == 2 || step == 3);
+        assert_saved(f, 4, false, 0);
+        assert_int_equal(resumed(f), 4);
+        assert_int_equal(shell("test -z \"$(ls @ | grep -e step.*tmp -e replaced)\"", f->run), 0);
+    }
+    assert_true(deaths > 25);
+}
+
+static void a_run_that_cannot_be_written_says_why(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(shell("mkdir -p @ && rmdir @ && touch @", f->run), 0);
+    assert_int_equal(save(f, 1, false, 0), TUTTI_IO);
+    assert_non_null(strstr(tutti_message(), "cannot create the directory"));
+    assert_non_null(strstr(tutti_message(), f->run));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_run_without_checkpoints_has_none),
+        TEST(what_is_saved_is_found),
+        TEST(a_copy_without_links_is_found),
+        TEST(ranks_write_together),
+        TEST(the_state_comes_back),
+        TEST(bad_states_are_named),
+        TEST(damage_is_named_and_the_one_before_offered),
+        TEST(old_ones_go_but_not_the_best),
+        TEST(the_same_step_is_replaced),
+        TEST(leftovers_of_a_crash_are_removed),
+        TEST(any_call_may_fail),
+        TEST(any_call_may_be_the_last),
+        TEST(a_run_that_cannot_be_written_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
