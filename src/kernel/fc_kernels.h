@@ -1,0 +1,81 @@
+/* The inner loops of fully connected layers, one set per instruction set.
+ *
+ * Each works on a panel: a few blocks of 16 columns, as many as the register tile is wide, times
+ * any number of rows, which it cuts into register tiles as it likes. Columns are outputs in
+ * forward and backward-weights, samples in backward-data. Strides count floats. */
+#ifndef TUTTI_KERNEL_FC_KERNELS_H
+#define TUTTI_KERNEL_FC_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* y[n][o] += x[n][i] w[i][o] over a run of inputs, continuing the chain that y holds. */
+typedef struct tutti_fc_forward_job {
+    int samples, blocks; /* blocks of 16 outputs: 1 .. the row's limit */
+    int inputs;          /* length of this piece of the chain */
+    const float *x;      /* [samples][inputs], x_row apart */
+    size_t x_row;
+    const float *w; /* [blocks][inputs][16], w_block apart */
+    size_t w_block;
+    float *y; /* [samples][blocks][16], y_row apart */
+    size_t y_row;
+    bool first, last;  /* the chain starts at +0; it ends: add bias (may be NULL), then ReLU */
+    const float *bias; /* [blocks][16] */
+    bool relu;
+} tutti_fc_forward_job;
+
+/* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: a run of leaves of the tree over outputs. */
+typedef struct tutti_fc_data_job {
+    int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 samples: 1 .. the row's limit */
+    int leaf, leaf_end, leaves; /* this run, and the whole tree */
+    int output_blocks;          /* blocks of 16 outputs of the whole tree */
+    const float *w;             /* [output_blocks][inputs][16], w_block apart: all leaves */
+    size_t w_block;
+    const float *dy; /* [blocks][output_blocks * 16][16 samples], dy_block apart: all leaves */
+    size_t dy_block;
+    float
+        *stack; /* levels * inputs * blocks * 16 floats that live from the first leaf to the last */
+    int levels; /* tutti_tree_height(leaves) + 1 */
+    float *dx;  /* [inputs][blocks][16 samples], dx_row apart; written after the last leaf */
+    size_t dx_row;
+} tutti_fc_data_job;
+
+/* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: the tree over grains. */
+typedef struct tutti_fc_weights_job {
+    int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 outputs: 1 .. the row's limit */
+    int grains;
+    const int *begin; /* grain g is samples begin[g] .. begin[g+1]-1; x and dy start at begin[0] */
+    const float *x;   /* [inputs/16][samples][16], x_block apart */
+    size_t x_block;
+    const float *dy; /* [blocks][samples][16], dy_block apart */
+    size_t dy_block;
+    float *stack; /* (tutti_tree_height(grains) + 1) register tiles */
+    float *dw;    /* [blocks][inputs][16], dw_block apart */
+    size_t dw_block;
+    bool stream; /* store around the caches; dw is aligned to a cache line */
+} tutti_fc_weights_job;
+
+/* Floats of the largest register tile on any row. */
+enum { TUTTI_FC_TILE = 28 * 16 };
+
+typedef struct tutti_fc_kernels {
+    int forward_blocks, data_blocks, weights_blocks; /* the widest panel of each pass */
+    void (*forward)(const tutti_fc_forward_job *job);
+    void (*data)(const tutti_fc_data_job *job);
+    void (*weights)(const tutti_fc_weights_job *job);
+    /* The same sums for the bias: of dy alone. */
+    void (*bias)(const tutti_fc_weights_job *job, float *db);
+
+    /* [n][columns] -> [columns/16][n][16]; columns a multiple of 16. */
+    void (*pack)(int n, int columns, const float *from, size_t from_row, float *to,
+                 size_t to_block);
+    /* [n][columns] -> [n/16][columns][16 n], samples that fill up the last block zero. */
+    void (*pack_transposed)(int n, int columns, const float *from, size_t from_row, float *to,
+                            size_t to_block);
+    /* [columns][n] -> [n][columns], +0 where mask (may be NULL, like 'to') <= 0; 'from' holds whole
+     * blocks of 16 samples. */
+    void (*unpack_transposed)(int n, int columns, const float *from, size_t from_row,
+                              const float *mask, float *to, size_t to_row);
+} tutti_fc_kernels;
+
+#endif
