@@ -5,13 +5,18 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "kernel/conv_kernels.h"
 
 #define DECLARE(isa)                                                         \
     double tutti_fma_rounds_##isa(long rounds, float *sink);                 \
     void tutti_stream_read_##isa(const float *x, size_t count, float *sink); \
     void tutti_stream_write_##isa(float *y, size_t count, float value);      \
     void tutti_stream_copy_##isa(float *y, const float *x, size_t count);    \
-    extern const struct tutti_fc_kernels tutti_fc_##isa;
+    extern const struct tutti_fc_kernels tutti_fc_##isa;                     \
+    extern const tutti_conv_tiles tutti_conv_tiles_##isa;                    \
+    extern const tutti_conv_gradient_tiles tutti_conv_gradient_tiles_##isa;  \
+    static const tutti_conv_kernels conv_##isa = {&tutti_conv_tiles_##isa,   \
+                                                  &tutti_conv_gradient_tiles_##isa};
 DECLARE(scalar)
 DECLARE(avx2)
 DECLARE(avx512)
@@ -20,7 +25,7 @@ DECLARE(avx512)
     {                                                                                         \
         .name = #isa, .needs = (bits), .vlen = (lanes), .fma_rounds = tutti_fma_rounds_##isa, \
         .stream_read = tutti_stream_read_##isa, .stream_write = tutti_stream_write_##isa,     \
-        .stream_copy = tutti_stream_copy_##isa, .fc = &tutti_fc_##isa,                        \
+        .stream_copy = tutti_stream_copy_##isa, .conv = &conv_##isa, .fc = &tutti_fc_##isa,   \
     }
 
 const tutti_kernels tutti_kernel_table[] = {

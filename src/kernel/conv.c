@@ -1,0 +1,139 @@
+/* A convolution's life: create plans the passes, destroy forgets them.
+ *
+ * The order of the sums, fixed by the shape alone:
+ *   y   over blocks of 16 input channels, kernel rows, kernel columns, channels of the block;
+ *       compact inputs are one block
+ *   dx  over blocks of 16 output channels, kernel rows and columns from the last to the first,
+ *       channels of the block
+ *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
+ * Terms that lie in the padding are left out. */
+#include "kernel/conv_plan.h"
+
+#include <stdio.h>
+
+#include "base/memory.h"
+
+static int out_size(int in, int kernel, int stride, int dilation, int pad)
+{
+    const int room = in + pad - (kernel - 1) * dilation - 1;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+int tutti_conv_out_h(const tutti_conv_shape *shape)
+{
+    return out_size(shape->h, shape->r, shape->stride_h, shape->dilation_h,
+                    shape->pad_top + shape->pad_bottom);
+}
+
+int tutti_conv_out_w(const tutti_conv_shape *shape)
+{
+    return out_size(shape->w, shape->s, shape->stride_w, shape->dilation_w,
+                    shape->pad_left + shape->pad_right);
+}
+
+static bool is_plain(const tutti_conv_shape *shape)
+{
+    if (shape->groups == 1) return false;
+    return shape->compact || shape->c / shape->groups % TUTTI_BLOCK ||
+           shape->k / shape->groups % TUTTI_BLOCK;
+}
+
+static long blocks_of(int channels)
+{
+    return tutti_ceil_div(channels, TUTTI_BLOCK);
+}
+
+/* What follows from the cache: weights of a tile in half of the second level. */
+static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
+{
+    const int most = conv->kernels->tiles->max_blocks;
+    pass->tile_blocks = pass->outputs < most ? pass->outputs : most;
+    const long bytes = pass->w_tile * pass->tile_blocks * (long)sizeof(float);
+    const long fit = (long)conv->caches.l2 / 2 / bytes;
+    const int parts = fit < 1 ? pass->inputs : tutti_ceil_div(pass->inputs, (int)fit);
+    pass->blocks = (tutti_conv_blocks){
+        .inputs = tutti_ceil_div(pass->inputs, parts),
+        .tiles = 1,
+        .rows = pass->rows > 8 ? tutti_ceil_div(pass->rows, pass->rows / 8) : 1,
+    };
+}
+
+static tutti_status plan(tutti_conv *conv)
+{
+    const tutti_conv_shape *shape = &conv->shape;
+    const long x_blocks = blocks_of(shape->c), y_blocks = blocks_of(shape->k);
+    if (conv->plain) return TUTTI_OK;
+    TUTTI_TRY(tutti_conv_plan_forward(conv));
+    conv->forward.x_sample = x_blocks * conv->forward.x_block;
+    conv->forward.y_sample = y_blocks * conv->forward.y_block;
+    choose_blocks(conv, &conv->forward);
+    if (!shape->compact) {
+        TUTTI_TRY(tutti_conv_plan_backward(conv));
+        conv->backward.x_sample = y_blocks * conv->backward.x_block;
+        conv->backward.y_sample = x_blocks * conv->backward.y_block;
+        choose_blocks(conv, &conv->backward);
+    }
+    return tutti_conv_plan_gradient(conv);
+}
+
+tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
+                               const tutti_kernels *row, const tutti_caches *caches, int n,
+                               int threads)
+{
+    tutti_conv *conv = NULL;
+    TUTTI_TRY(tutti_alloc(&conv, 1, sizeof *conv));
+    conv->shape = *shape;
+    conv->kernels = row->conv;
+    conv->caches = *caches;
+    conv->n = n;
+    conv->threads = threads;
+    conv->out_h = tutti_conv_out_h(shape);
+    conv->out_w = tutti_conv_out_w(shape);
+    conv->plain = is_plain(shape);
+    const tutti_status s = plan(conv);
+    if (s != TUTTI_OK) tutti_conv_destroy(&conv);
+    else *out = conv;
+    return s;
+}
+
+void tutti_conv_destroy(tutti_conv **conv)
+{
+    if (!*conv) return;
+    tutti_conv_pass_deinit(&(*conv)->forward);
+    tutti_conv_pass_deinit(&(*conv)->backward);
+    tutti_conv_gradient_deinit(&(*conv)->gradient);
+    tutti_free(*conv);
+    *conv = NULL;
+}
+
+size_t tutti_conv_weight_count(const tutti_conv *conv)
+{
+    const tutti_conv_shape *shape = &conv->shape;
+    const int c = shape->c / shape->groups;
+    const size_t channels = shape->compact ? (size_t)c : (size_t)blocks_of(c) * TUTTI_BLOCK;
+    return (size_t)blocks_of(shape->k) * TUTTI_BLOCK * channels * (size_t)shape->r *
+           (size_t)shape->s;
+}
+
+size_t tutti_conv_bias_count(const tutti_conv *conv)
+{
+    return (size_t)blocks_of(conv->shape.k) * TUTTI_BLOCK;
+}
+
+size_t tutti_conv_scratch(const tutti_conv *conv)
+{
+    if (conv->plain) return 0;
+    const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
+    const size_t gradient = tutti_conv_gradient_scratch(conv);
+    return backward > gradient ? backward : gradient;
+}
+
+void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
+{
+    const tutti_conv_pass *pass = &conv->forward;
+    if (conv->plain) snprintf(text, bytes, "element by element");
+    else
+        snprintf(text, bytes, "tile %d x %d, %d of %d input blocks, %d rows",
+                 16 * pass->tile_blocks, pass->sweeps[0].segments[0].width, pass->blocks.inputs,
+                 pass->inputs, pass->blocks.rows);
+}

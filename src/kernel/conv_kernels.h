@@ -1,0 +1,69 @@
+/* What one instruction set contributes to convolution: register tiles. The loops around them
+ * (conv.c and its neighbours) are the same for all. */
+#ifndef TUTTI_KERNEL_CONV_KERNELS_H
+#define TUTTI_KERNEL_CONV_KERNELS_H
+
+#include <stdbool.h>
+
+/* How many pixels of a tile may miss a tap at the left or at the right edge of the image. */
+enum { TUTTI_CONV_CLIP = 2, TUTTI_CONV_RANGES = 2 * TUTTI_CONV_CLIP + 1 };
+
+/* A tile of forward or backward-data: 'width' pixels of a row of y, 'nblocks' blocks of 16
+ * features each, held in registers while the sum runs over blocks of x, rows and columns of the
+ * kernel, and the channels of a block, in this order.
+ *
+ * Taps (columns of the kernel) come in ranges, because near the edges a tap touches only some of
+ * the pixels: range CLIP touches all, range CLIP-i all but the first i, range CLIP+i all but the
+ * last i. All strides count floats. x points at the first tap of pixel 0, be it inside the
+ * image or not. */
+typedef struct tutti_conv_tile {
+    int width, nblocks;
+    int clip; /* the ranges beyond this distance from the middle one are empty */
+    const float *x, *w;
+    int blocks, rows, channels; /* of the sum */
+    int taps[TUTTI_CONV_RANGES];
+    long x_block, x_row, x_tap, x_pixel;
+    long w_block, w_row, w_tap, w_output; /* w_output: to the next block of features */
+    float *y;
+    long y_pixel, y_output;
+    bool resume;       /* go on from the partial sums in y */
+    bool finish;       /* add bias and apply the rest; else store the partial sums */
+    const float *bias; /* NULL: none */
+    bool relu;         /* max(., 0) */
+    const float *mask; /* of y's strides; 0 where it is not positive; NULL: none */
+} tutti_conv_tile;
+
+/* A tile of backward-weights: 'width' channels of x by 'nblocks' blocks of 16 features, summed
+ * over rows and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. */
+typedef struct tutti_conv_gradient_tile {
+    int width, nblocks;
+    const float *x, *dy;
+    int rows, cols;
+    long x_row, x_pixel;
+    long dy_row, dy_output; /* a pixel of dy is 16 floats after the last */
+    float *dw;              /* 16 floats per channel */
+    long dw_output;
+} tutti_conv_gradient_tile;
+
+/* The largest tiles, in pixels (or channels of x) and blocks of features, and the functions. */
+typedef struct tutti_conv_tiles {
+    int max_pixels, max_blocks;
+    void (*tile)(const tutti_conv_tile *tile);
+    /* out[k][c] = in[c][k], 16 by 16 */
+    void (*transpose)(float *restrict out, const float *restrict in);
+} tutti_conv_tiles;
+
+typedef struct tutti_conv_gradient_tiles {
+    int max_channels, max_blocks;
+    void (*tile)(const tutti_conv_gradient_tile *tile);
+    /* db[16] += dy[row][col][16] over rows and columns, in this order, for nblocks of them; the
+     * strides and counts of the tile, of which x and dw are not used. */
+    void (*bias)(const tutti_conv_gradient_tile *tile, float *db);
+} tutti_conv_gradient_tiles;
+
+typedef struct tutti_conv_kernels {
+    const tutti_conv_tiles *tiles;
+    const tutti_conv_gradient_tiles *gradient;
+} tutti_conv_kernels;
+
+#endif

@@ -1,0 +1,256 @@
+/* Forward and backward-data: the loops around the register tile.
+ *
+ * Items of work are (group of tiles of output features, sample, block of rows), and a thread takes
+ * a run of them, so it meets few groups and many samples of each:
+ *
+ *   for each group of tiles         weights of the group ..
+ *     for each block of inputs      .. and these inputs stay in the second-level cache
+ *       for each sample, row block  x: read once for all tiles of the group
+ *         for each tile, sweep, row, segment: one register tile
+ *
+ * With several blocks of inputs the partial sums wait in y. Backward-data transposes the weights of
+ * a group when it comes to it, in cache. Threads never share an output. */
+#include "kernel/conv_plan.h"
+
+#include "base/memory.h"
+#include "base/tree.h"
+#include "kernel/ref_conv.h"
+
+typedef struct job {
+    const tutti_conv *conv;
+    const tutti_conv_pass *pass;
+    int n;
+    const float *x, *w, *bias, *mask;
+    bool relu;
+    float *y, *transposed;
+} job;
+
+static int min_of(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int tiles_per_group(const tutti_conv_pass *pass)
+{
+    return tutti_ceil_div(pass->outputs, pass->tile_blocks);
+}
+
+static int groups_of_tiles(const tutti_conv_pass *pass)
+{
+    return pass->groups * tutti_ceil_div(tiles_per_group(pass), pass->blocks.tiles);
+}
+
+/* Output blocks begin .. end-1 of one group of tiles, all in one group of the convolution, and the
+ * inputs' blocks that are summed. */
+typedef struct stretch {
+    int begin, end, first_input;
+    int inputs_begin, inputs_end;
+} stretch;
+
+static stretch stretch_of(const tutti_conv_pass *pass, int index)
+{
+    const int per_group = tutti_ceil_div(tiles_per_group(pass), pass->blocks.tiles);
+    const int group = index / per_group, at = index % per_group;
+    const int blocks = pass->blocks.tiles * pass->tile_blocks;
+    return (stretch){
+        .begin = group * pass->outputs + at * blocks,
+        .end = group * pass->outputs + min_of(pass->outputs, (at + 1) * blocks),
+        .first_input = group * pass->inputs,
+    };
+}
+
+size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass)
+{
+    if (!pass->transposed) return 0;
+    const size_t blocks = (size_t)pass->blocks.tiles * (size_t)pass->tile_blocks;
+    const size_t floats = blocks * (size_t)pass->blocks.inputs * (size_t)pass->w_tile;
+    return floats * sizeof(float) * (size_t)conv->threads;
+}
+
+/* The weights of the stretch as the tiles want them: features of the output innermost, the kernel
+ * turned around. */
+static void transpose(const job *j, const stretch *s, float *out)
+{
+    const tutti_conv_pass *pass = j->pass;
+    const long tile = TUTTI_BLOCK * TUTTI_BLOCK, taps = pass->w_tile / tile;
+    for (int o = s->begin; o < s->end; o++)
+        for (int i = s->inputs_begin; i < s->inputs_end; i++, out += pass->w_tile) {
+            const long from = (long)(s->first_input + i) * pass->outputs + o % pass->outputs;
+            const float *w = j->w + from * pass->w_tile;
+            for (long t = 0; t < taps; t++)
+                j->conv->kernels->tiles->transpose(out + (taps - 1 - t) * tile, w + t * tile);
+        }
+}
+
+/* The rows of the kernel that lie inside the image for an output row. */
+static int rows_inside(const tutti_conv_sweep *sweep, int row, int *first)
+{
+    const int at = row * sweep->step_h + sweep->first_h;
+    int begin = 0, end = sweep->taps_h;
+    while (begin < end && at + begin * sweep->tap_h < 0) begin++;
+    while (end > begin && at + (end - 1) * sweep->tap_h >= sweep->in_h) end--;
+    *first = begin;
+    return end - begin;
+}
+
+/* One row of one sweep for the features of one tile; x, w, y, mask point at the tile's image. */
+static void run_row(const job *j, const tutti_conv_sweep *sweep, int row, tutti_conv_tile t)
+{
+    int first;
+    t.rows = rows_inside(sweep, row, &first);
+    t.x += (row * sweep->step_h + sweep->first_h + first * sweep->tap_h) * sweep->x_row;
+    t.w += sweep->w_first + first * sweep->w_row;
+    t.x_row = sweep->tap_h * sweep->x_row;
+    t.x_tap = sweep->tap_w * sweep->x_pixel;
+    t.x_pixel = sweep->step_w * sweep->x_pixel;
+    t.w_row = sweep->w_row;
+    t.w_tap = sweep->w_tap;
+    t.y_pixel = sweep->y_pixel;
+    const float *const x = t.x, *const w = t.w, *const mask = t.mask;
+    float *const y = t.y;
+    for (int i = 0; i < sweep->segment_count; i++) {
+        const tutti_conv_segment *seg = &sweep->segments[i];
+        const long at = sweep->y_first + row * sweep->y_row + seg->begin * sweep->y_pixel;
+        t.width = seg->width;
+        t.clip = seg->clip;
+        t.channels = seg->channels;
+        for (int r = 0; r < TUTTI_CONV_RANGES; r++) t.taps[r] = seg->taps[r];
+        t.x = x + seg->begin * t.x_pixel +
+              (seg->first_tap * sweep->tap_w + sweep->first_w) * sweep->x_pixel;
+        t.w = w + seg->first_tap * sweep->w_tap;
+        t.y = y + at;
+        t.mask = mask ? mask + at : NULL;
+        j->conv->kernels->tiles->tile(&t);
+    }
+}
+
+/* All tiles of the stretch for one block of rows of one sample. */
+static void run_item(const job *j, const stretch *s, const float *w, long w_output, int sample,
+                     int row_begin, int row_end)
+{
+    const tutti_conv_pass *pass = j->pass;
+    const int input = s->first_input + s->inputs_begin;
+    for (int block = s->begin; block < s->end; block += pass->tile_blocks) {
+        const long at = sample * pass->y_sample + block * pass->y_block;
+        const tutti_conv_tile t = {
+            .nblocks = min_of(pass->tile_blocks, s->end - block),
+            .x = j->x + sample * pass->x_sample + input * pass->x_block,
+            .w = w + (block - s->begin) * w_output,
+            .blocks = s->inputs_end - s->inputs_begin,
+            .x_block = pass->x_block,
+            .w_block = pass->w_tile,
+            .w_output = w_output,
+            .y = j->y + at,
+            .y_output = pass->y_block,
+            .resume = s->inputs_begin > 0,
+            .finish = s->inputs_end == pass->inputs,
+            .bias = j->bias ? j->bias + (long)block * TUTTI_BLOCK : NULL,
+            .relu = j->relu,
+            .mask = j->mask ? j->mask + at : NULL,
+        };
+        for (int i = 0; i < pass->sweep_count; i++)
+            for (int row = row_begin; row < min_of(row_end, pass->sweeps[i].rows); row++)
+                run_row(j, &pass->sweeps[i], row, t);
+    }
+}
+
+/* Items begin .. end-1 (sample, row block) of one group of tiles. */
+static void run_stretch(const job *j, stretch s, int begin, int end, float *transposed)
+{
+    const tutti_conv_pass *pass = j->pass;
+    const int row_blocks = tutti_ceil_div(pass->rows, pass->blocks.rows);
+    for (int i = 0; i < pass->inputs; i += pass->blocks.inputs) {
+        s.inputs_begin = i;
+        s.inputs_end = min_of(pass->inputs, i + pass->blocks.inputs);
+        const float *w = j->w + ((long)s.begin * pass->inputs + i) * pass->w_tile;
+        long w_output = pass->inputs * pass->w_tile;
+        if (pass->transposed) {
+            transpose(j, &s, transposed);
+            w = transposed;
+            w_output = (s.inputs_end - s.inputs_begin) * pass->w_tile;
+        }
+        for (int item = begin; item < end; item++) {
+            const int rows = item % row_blocks;
+            run_item(j, &s, w, w_output, item / row_blocks, rows * pass->blocks.rows,
+                     (rows + 1) * pass->blocks.rows);
+        }
+    }
+}
+
+static void run_member(void *arg, int member, int size)
+{
+    const job *j = arg;
+    const tutti_conv_pass *pass = j->pass;
+    const int items = j->n * tutti_ceil_div(pass->rows, pass->blocks.rows);
+    const int total = items * groups_of_tiles(pass);
+    const int begin = tutti_share_begin(total, size, member);
+    const int end = tutti_share_begin(total, size, member + 1);
+    const size_t scratch = tutti_conv_pass_scratch(j->conv, pass) / sizeof(float) /
+                           (size_t)j->conv->threads * (size_t)member;
+    for (int at = begin; at < end;) {
+        const int group = at / items, stop = min_of(end, (group + 1) * items);
+        run_stretch(j, stretch_of(pass, group), at - group * items, stop - group * items,
+                    pass->transposed ? j->transposed + scratch : NULL);
+        at = stop;
+    }
+}
+
+static void run_pass(job *j, tutti_team *team)
+{
+    TUTTI_ASSERT(tutti_team_size(team) <= j->conv->threads);
+    tutti_team_run(team, run_member, j);
+}
+
+/* ---- shapes without a fast path, element by element ---- */
+
+/* One sample's block of 16 output channels; what fills it up is zero. */
+static void plain_block(const job *j, int sample, int block)
+{
+    const tutti_conv_shape *shape = &j->conv->shape;
+    const bool backward = j->pass == &j->conv->backward;
+    const int channels = backward ? shape->c : shape->k;
+    const int height = backward ? shape->h : j->conv->out_h;
+    const int width = backward ? shape->w : j->conv->out_w;
+    for (int h = 0; h < height; h++)
+        for (int w = 0; w < width; w++)
+            for (int c = block * TUTTI_BLOCK; c < (block + 1) * TUTTI_BLOCK; c++) {
+                const size_t at = backward ? tutti_ref_x_at(shape, sample, c, h, w)
+                                           : tutti_ref_y_at(shape, sample, c, h, w);
+                float v = 0.0f;
+                if (c < channels)
+                    v = backward ? tutti_ref_conv_dx(shape, j->x, j->w, sample, c, h, w).chain
+                                 : tutti_ref_conv_y(shape, j->x, j->w, sample, c, h, w).chain;
+                if (j->bias) v += j->bias[c];
+                if (j->relu && 0.0f > v) v = 0.0f;
+                if (j->mask && j->mask[at] <= 0.0f) v = 0.0f;
+                j->y[at] = v;
+            }
+}
+
+static void plain_member(void *arg, int member, int size)
+{
+    const job *j = arg;
+    const bool backward = j->pass == &j->conv->backward;
+    const int blocks = tutti_ceil_div(backward ? j->conv->shape.c : j->conv->shape.k, TUTTI_BLOCK);
+    const int end = tutti_share_begin(j->n * blocks, size, member + 1);
+    for (int at = tutti_share_begin(j->n * blocks, size, member); at < end; at++)
+        plain_block(j, at / blocks, at % blocks);
+}
+
+void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
+                        const float *x, const float *w, const float *bias, bool relu, float *y)
+{
+    (void)scratch;
+    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, y, NULL};
+    if (conv->plain) tutti_team_run(team, plain_member, &j);
+    else run_pass(&j, team);
+}
+
+void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
+                              const float *dy, const float *w, const float *mask, float *dx)
+{
+    TUTTI_ASSERT(!conv->shape.compact);
+    job j = {conv, &conv->backward, n, dy, w, NULL, mask, false, dx, scratch};
+    if (conv->plain) tutti_team_run(team, plain_member, &j);
+    else run_pass(&j, team);
+}

@@ -1,0 +1,97 @@
+/* A planned convolution from the inside: what conv.c decides and the passes execute. */
+#ifndef TUTTI_KERNEL_CONV_PLAN_H
+#define TUTTI_KERNEL_CONV_PLAN_H
+
+#include "kernel/conv.h"
+#include "kernel/conv_kernels.h"
+
+/* Pixels of an output row that one tile computes, and the taps that touch them (see
+ * tutti_conv_tile). */
+typedef struct tutti_conv_segment {
+    int begin, width, clip;
+    int first_tap, channels;
+    int taps[TUTTI_CONV_RANGES];
+} tutti_conv_segment;
+
+/* A correlation at unit tile strides: output row h reads input rows
+ * h*step_h + first_h + r*tap_h for r in 0 .. taps_h-1, those inside 0 .. in_h-1, and the same for
+ * columns. Forward is one of them; backward-data at stride d is d*d of them, each computing the
+ * pixels of dx of one phase. Strides count floats. */
+typedef struct tutti_conv_sweep {
+    int rows, cols;
+    long y_first, y_row, y_pixel;
+    int in_h, in_w;
+    int taps_h, taps_w, tap_h, tap_w;
+    int step_h, step_w, first_h, first_w;
+    long x_row, x_pixel; /* neighbours in x */
+    long w_first, w_row, w_tap;
+    tutti_conv_segment *segments;
+    int segment_count;
+} tutti_conv_sweep;
+
+/* The cache blocks of forward and backward-data: so many blocks of input features, tiles of output
+ * features and rows at a time. */
+typedef struct tutti_conv_blocks {
+    int inputs, tiles, rows;
+} tutti_conv_blocks;
+
+/* y = sweep over x: forward, or backward-data with x = dy and y = dx. */
+typedef struct tutti_conv_pass {
+    tutti_conv_sweep *sweeps;
+    int sweep_count;
+    int groups, inputs, outputs; /* blocks of a group */
+    int tile_blocks;             /* blocks of a tile */
+    int rows;                    /* the most rows of a sweep */
+    long x_sample, x_block, y_sample, y_block;
+    long w_tile; /* floats of the weights of one (output block, input block) */
+    bool transposed;
+    tutti_conv_blocks blocks;
+} tutti_conv_pass;
+
+/* A run of output columns that the same taps touch. */
+typedef struct tutti_conv_columns {
+    int begin, count, first_tap, taps;
+} tutti_conv_columns;
+
+/* The cache blocks of backward-weights: a thread sums a tile of so many blocks of features by so
+ * many blocks of channels, over so many rows and columns of dy at a time. */
+typedef struct tutti_conv_gradient_blocks {
+    int features, channels, rows, cols;
+} tutti_conv_gradient_blocks;
+
+typedef struct tutti_conv_gradient {
+    int *row_begin, *row_end; /* output rows that row r of the kernel touches */
+    int *col_begin, *col_end; /* output columns of column s */
+    tutti_conv_columns *columns;
+    int column_count;
+    int groups, features, channels; /* blocks of a group; channels 1 when compact */
+    int width;                      /* channels of a block: 16, or c when compact */
+    long x_sample, x_block, x_row, dy_sample, dy_block, dy_row;
+    long w_tile; /* floats of one (feature block, channel block) */
+    tutti_conv_gradient_blocks blocks;
+} tutti_conv_gradient;
+
+struct tutti_conv {
+    tutti_conv_shape shape;
+    const tutti_conv_kernels *kernels;
+    tutti_caches caches;
+    int n, threads, out_h, out_w;
+    bool plain; /* no fast path: element by element */
+    tutti_conv_pass forward, backward;
+    tutti_conv_gradient gradient;
+};
+
+/* ---- sweep.c ---- */
+tutti_status tutti_conv_plan_forward(tutti_conv *conv) TUTTI_MUST_CHECK;
+tutti_status tutti_conv_plan_backward(tutti_conv *conv) TUTTI_MUST_CHECK;
+void tutti_conv_pass_deinit(tutti_conv_pass *pass);
+
+/* ---- conv_gradient.c ---- */
+tutti_status tutti_conv_plan_gradient(tutti_conv *conv) TUTTI_MUST_CHECK;
+void tutti_conv_gradient_deinit(tutti_conv_gradient *gradient);
+
+/* Bytes of scratch of each pass. */
+size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass);
+size_t tutti_conv_gradient_scratch(const tutti_conv *conv);
+
+#endif

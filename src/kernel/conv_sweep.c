@@ -1,0 +1,201 @@
+/* Sweeps: how the rows of an output are cut into register tiles, and backward-data into phases.
+ *
+ * Backward-data at stride d. Pixel i of dx gets a term from tap r when i + pad - r*dilation is a
+ * multiple of d, so pixels of the same i mod d (a phase) share their taps: every (d/g)th, g =
+ * gcd(d, dilation), and from one of them to the one before it dy's index grows by dilation/g.
+ * Within a phase that is a correlation at stride 1 over dy, with the kernel turned around. */
+#include "kernel/conv_plan.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/tree.h"
+
+/* The pixels begin .. begin+width-1 for which a tap lies inside the image: lo .. hi-1 of them. */
+static void touched(const tutti_conv_sweep *sweep, int begin, int width, int tap, int *lo, int *hi)
+{
+    const int first = begin * sweep->step_w + sweep->first_w + tap * sweep->tap_w;
+    *lo = 0;
+    *hi = width;
+    while (*lo < *hi && first + *lo * sweep->step_w < 0) ++*lo;
+    while (*hi > *lo && first + (*hi - 1) * sweep->step_w >= sweep->in_w) --*hi;
+}
+
+/* Describes the tile of these pixels; false when its taps miss pixels in a way tiles do not know. */
+static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int channels,
+                     tutti_conv_segment *out)
+{
+    tutti_conv_segment seg = {.begin = begin, .width = width, .channels = channels};
+    int found = 0, end = 0, last = -TUTTI_CONV_CLIP;
+    for (int s = 0; s < sweep->taps_w; s++) {
+        int lo, hi;
+        touched(sweep, begin, width, s, &lo, &hi);
+        if (lo == hi) continue;
+        if (!found) seg.first_tap = end = s;
+        const int missed = lo ? -lo : width - hi;
+        if (s != end || (lo && hi < width) || missed < last || missed > TUTTI_CONV_CLIP)
+            return false;
+        seg.taps[TUTTI_CONV_CLIP + missed]++;
+        if (abs(missed) > seg.clip) seg.clip = abs(missed);
+        last = missed;
+        end = s + 1;
+        found++;
+    }
+    if (channels < TUTTI_BLOCK && !seg.clip && sweep->tap_w == 1 && found) {
+        seg.channels = found * channels; /* neighbouring taps are one run of channels */
+        seg.taps[TUTTI_CONV_CLIP] = 1;
+    }
+    *out = seg;
+    return true;
+}
+
+/* A tile, or two halves; a single pixel always fits. */
+static void cut(tutti_conv_sweep *sweep, int begin, int width, int channels)
+{
+    tutti_conv_segment *seg = &sweep->segments[sweep->segment_count];
+    if (describe(sweep, begin, width, channels, seg)) {
+        sweep->segment_count++;
+        return;
+    }
+    cut(sweep, begin, width - width / 2, channels);
+    cut(sweep, begin + width - width / 2, width / 2, channels);
+}
+
+static tutti_status cut_columns(tutti_conv_sweep *sweep, int max_pixels, int channels)
+{
+    if (sweep->cols <= 0) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&sweep->segments, (size_t)sweep->cols, sizeof *sweep->segments));
+    const int parts = tutti_ceil_div(sweep->cols, max_pixels);
+    for (int i = 0; i < parts; i++) {
+        const int begin = tutti_share_begin(sweep->cols, parts, i);
+        cut(sweep, begin, tutti_share_begin(sweep->cols, parts, i + 1) - begin, channels);
+    }
+    return TUTTI_OK;
+}
+
+tutti_status tutti_conv_plan_forward(tutti_conv *conv)
+{
+    const tutti_conv_shape *shape = &conv->shape;
+    const int channels = shape->compact ? shape->c : TUTTI_BLOCK;
+    tutti_conv_pass *pass = &conv->forward;
+    *pass = (tutti_conv_pass){
+        .groups = shape->groups,
+        .inputs = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
+        .outputs = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
+        .rows = conv->out_h,
+        .x_block = (long)shape->h * shape->w * channels,
+        .y_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
+        .w_tile = (long)shape->r * shape->s * channels * TUTTI_BLOCK,
+    };
+    TUTTI_TRY(tutti_alloc(&pass->sweeps, 1, sizeof *pass->sweeps));
+    pass->sweep_count = 1;
+    pass->sweeps[0] = (tutti_conv_sweep){
+        .rows = conv->out_h,
+        .cols = conv->out_w,
+        .y_row = (long)conv->out_w * TUTTI_BLOCK,
+        .y_pixel = TUTTI_BLOCK,
+        .in_h = shape->h,
+        .in_w = shape->w,
+        .taps_h = shape->r,
+        .taps_w = shape->s,
+        .tap_h = shape->dilation_h,
+        .tap_w = shape->dilation_w,
+        .step_h = shape->stride_h,
+        .step_w = shape->stride_w,
+        .first_h = -shape->pad_top,
+        .first_w = -shape->pad_left,
+        .x_row = (long)shape->w * channels,
+        .x_pixel = channels,
+        .w_row = (long)shape->s * channels * TUTTI_BLOCK,
+        .w_tap = (long)channels * TUTTI_BLOCK,
+    };
+    return cut_columns(&pass->sweeps[0], conv->kernels->tiles->max_pixels, channels);
+}
+
+/* One dimension of a phase. */
+typedef struct phase {
+    int count;             /* pixels of dx */
+    int taps, first, step; /* kernel taps, counted from the last: first, first + step, .. */
+    int in_first, in_tap;  /* dy index of pixel 0 under the first tap; from tap to tap */
+} phase;
+
+static phase phase_of(int at, int size, int pad, int kernel, int stride, int dilation)
+{
+    phase p = {.count = size > at ? tutti_ceil_div(size - at, stride) : 0, .step = 1, .in_tap = 1};
+    for (int r = kernel - 1, last = 0; r >= 0; r--) {
+        if ((at + pad - r * dilation) % stride) continue;
+        if (p.taps++ == 0) {
+            p.first = kernel - 1 - r;
+            p.in_first = (at + pad - r * dilation) / stride;
+        } else if (p.taps == 2) {
+            p.step = last - r;
+            p.in_tap = p.step * dilation / stride;
+        }
+        last = r;
+    }
+    return p;
+}
+
+static tutti_conv_sweep sweep_of(const tutti_conv *conv, int phase_h, int phase_w)
+{
+    const tutti_conv_shape *shape = &conv->shape;
+    const phase h =
+        phase_of(phase_h, shape->h, shape->pad_top, shape->r, shape->stride_h, shape->dilation_h);
+    const phase w =
+        phase_of(phase_w, shape->w, shape->pad_left, shape->s, shape->stride_w, shape->dilation_w);
+    const long tile = TUTTI_BLOCK * TUTTI_BLOCK;
+    return (tutti_conv_sweep){
+        .rows = h.count,
+        .cols = w.count,
+        .y_first = ((long)phase_h * shape->w + phase_w) * TUTTI_BLOCK,
+        .y_row = (long)shape->stride_h * shape->w * TUTTI_BLOCK,
+        .y_pixel = (long)shape->stride_w * TUTTI_BLOCK,
+        .in_h = conv->out_h,
+        .in_w = conv->out_w,
+        .taps_h = h.taps,
+        .taps_w = w.taps,
+        .tap_h = h.in_tap,
+        .tap_w = w.in_tap,
+        .step_h = 1,
+        .step_w = 1,
+        .first_h = h.in_first,
+        .first_w = w.in_first,
+        .x_row = (long)conv->out_w * TUTTI_BLOCK,
+        .x_pixel = TUTTI_BLOCK,
+        .w_first = ((long)h.first * shape->s + w.first) * tile,
+        .w_row = (long)h.step * shape->s * tile,
+        .w_tap = (long)w.step * tile,
+    };
+}
+
+tutti_status tutti_conv_plan_backward(tutti_conv *conv)
+{
+    const tutti_conv_shape *shape = &conv->shape;
+    const int phases = shape->stride_h * shape->stride_w;
+    tutti_conv_pass *pass = &conv->backward;
+    *pass = (tutti_conv_pass){
+        .groups = shape->groups,
+        .inputs = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
+        .outputs = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
+        .rows = tutti_ceil_div(shape->h, shape->stride_h),
+        .x_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
+        .y_block = (long)shape->h * shape->w * TUTTI_BLOCK,
+        .w_tile = (long)shape->r * shape->s * TUTTI_BLOCK * TUTTI_BLOCK,
+        .transposed = true,
+    };
+    TUTTI_TRY(tutti_alloc(&pass->sweeps, (size_t)phases, sizeof *pass->sweeps));
+    for (; pass->sweep_count < phases; pass->sweep_count++) {
+        tutti_conv_sweep *sweep = &pass->sweeps[pass->sweep_count];
+        *sweep = sweep_of(conv, pass->sweep_count / shape->stride_w,
+                          pass->sweep_count % shape->stride_w);
+        TUTTI_TRY(cut_columns(sweep, conv->kernels->tiles->max_pixels, TUTTI_BLOCK));
+    }
+    return TUTTI_OK;
+}
+
+void tutti_conv_pass_deinit(tutti_conv_pass *pass)
+{
+    for (int i = 0; i < pass->sweep_count; i++) tutti_free(pass->sweeps[i].segments);
+    tutti_free(pass->sweeps);
+    *pass = (tutti_conv_pass){0};
+}
