@@ -73,12 +73,19 @@ static int print_version(int argc, char **argv)
     return 0;
 }
 
+static int check_build(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    tutti_build_print(stdout);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } words[] = {
     {"help", print_help},         {"--help", print_help}, {"-h", print_help},
-    {"--version", print_version}, {"-V", print_version},
+    {"--version", print_version}, {"-V", print_version},  {"--check-build", check_build},
 };
 
 static int dispatch(int argc, char **argv)

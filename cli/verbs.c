@@ -1,5 +1,8 @@
 #include "cli.h"
 
+extern const cli_verb cli_verb_doctor;
+
 const cli_verb *const cli_verbs[] = {
+    &cli_verb_doctor,
     NULL,
 };

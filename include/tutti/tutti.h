@@ -3,6 +3,7 @@
 #define TUTTI_TUTTI_H
 
 #include <tutti/log.h>
+#include <tutti/machine.h>
 #include <tutti/status.h>
 
 #ifdef __cplusplus

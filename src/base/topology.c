@@ -1,6 +1,7 @@
 #include "base/topology.h"
 
 #include <hwloc.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -87,11 +88,16 @@ int tutti_topology_numa_nodes(const tutti_topology *t)
     return count_of(t, HWLOC_OBJ_NUMANODE);
 }
 
+/* The first cache of that level that an allowed core uses. */
 static hwloc_obj_t first_cache(const tutti_topology *t, int level)
 {
     static const hwloc_obj_type_t type[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE,
                                             HWLOC_OBJ_L3CACHE};
-    return level >= 1 && level <= 3 ? hwloc_get_obj_by_type(t->all, type[level - 1], 0) : NULL;
+    hwloc_obj_t cache = NULL;
+    if (level < 1 || level > 3) return NULL;
+    do cache = hwloc_get_next_obj_by_type(t->all, type[level - 1], cache);
+    while (cache && !hwloc_bitmap_intersects(cache->cpuset, t->allowed));
+    return cache;
 }
 
 size_t tutti_topology_cache(const tutti_topology *t, int level)
@@ -111,8 +117,11 @@ int tutti_topology_cache_sharers(const tutti_topology *t, int level)
     return sharers;
 }
 
+/* Not the sum of hwloc's NUMA nodes: memory plugged in later is missing from their files. */
 uint64_t tutti_topology_memory(const tutti_topology *t)
 {
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && bytes > 0) return (uint64_t)pages * (uint64_t)bytes;
     return hwloc_get_root_obj(t->all)->total_memory;
 }
 

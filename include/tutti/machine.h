@@ -1,0 +1,44 @@
+/* What this machine is, what it can do, and what about it would hurt a run: the doctor. */
+#ifndef TUTTI_MACHINE_H
+#define TUTTI_MACHINE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_machine tutti_machine;
+
+typedef struct tutti_machine_options {
+    int threads;    /* to measure with; 0: as many as training would use */
+    double seconds; /* to spend on measuring, about; 0 measures nothing */
+} tutti_machine_options;
+
+TUTTI_API tutti_machine_options tutti_machine_defaults(void);
+
+/* Looks at the machine and measures it. Gives *out to the caller, who gives it to
+ * tutti_machine_destroy. */
+TUTTI_API tutti_status tutti_machine_create(tutti_machine **out,
+                                            const tutti_machine_options *options) TUTTI_MUST_CHECK;
+TUTTI_API void tutti_machine_destroy(tutti_machine **machine); /* NULL inside is fine */
+
+/* The report: for people, or as JSON. */
+TUTTI_API void tutti_machine_print(const tutti_machine *machine, FILE *out);
+TUTTI_API tutti_status tutti_machine_print_json(const tutti_machine *machine,
+                                                FILE *out) TUTTI_MUST_CHECK;
+
+/* What would hurt: a sentence, and the command that helps. NULL behind the last. */
+TUTTI_API const char *tutti_machine_finding(const tutti_machine *machine, int index);
+TUTTI_API const char *tutti_machine_remedy(const tutti_machine *machine, int index);
+
+/* What is compiled into this library: one line per part, "[X]" before those that are there. */
+TUTTI_API void tutti_build_print(FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,154 @@
+/* What would hurt, from the facts alone: one rule a function, all rules in one table. */
+#include "train/machine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_found(tutti_finding *f, const char *format, ...) TUTTI_PRINTF(2, 3);
+
+static bool is_found(tutti_finding *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->sentence, sizeof f->sentence, format, args);
+    va_end(args);
+    return true;
+}
+
+static void remedy(tutti_finding *f, const char *format, ...) TUTTI_PRINTF(2, 3);
+
+static void remedy(tutti_finding *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->remedy, sizeof f->remedy, format, args);
+    va_end(args);
+}
+
+static bool more_threads_than_cores(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->team <= m->cores) return false;
+    remedy(f, "export OMP_NUM_THREADS=%d", m->cores);
+    if (m->team <= m->threads)
+        return is_found(f,
+                        "%d threads on %d cores share cores as SMT siblings, which slows each "
+                        "of them down",
+                        m->team, m->cores);
+    return is_found(f, "%d threads are asked for but this process may use only %d core%s", m->team,
+                    m->cores, m->cores == 1 ? "" : "s");
+}
+
+static bool fewer_threads_than_cores(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->ranks > 1 || m->team >= m->cores) return false;
+    remedy(f, "export OMP_NUM_THREADS=%d", m->cores);
+    return is_found(f, "%d of %d cores are idle: only %d thread%s asked for", m->cores - m->team,
+                    m->cores, m->team, m->team == 1 ? " is" : "s are");
+}
+
+static bool confined_to_some_cores(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->ranks > 1 || m->cores >= m->machine_cores) return false;
+    remedy(f, "taskset -c 0-%d tutti ..., or mpirun --bind-to none, or srun --cpus-per-task=%d",
+           m->machine_threads - 1, m->machine_cores);
+    return is_found(f, "this process may use only %d of the machine's %d cores", m->cores,
+                    m->machine_cores);
+}
+
+static bool two_threads_on_one_core(tutti_finding *f, const tutti_facts *m)
+{
+    for (int i = 0; i < m->seat_count; i++)
+        for (int j = 0; j < i; j++) {
+            const tutti_seat a = m->seats[j], b = m->seats[i];
+            if (a.core < 0 || a.core != b.core) continue;
+            if (a.rank == b.rank) {
+                remedy(f, "unset OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY OMP_PROC_BIND");
+                return is_found(f, "threads %d and %d are bound to the same core %d", a.member,
+                                b.member, a.core);
+            }
+            remedy(f, "mpirun --map-by slot:PE=%d --bind-to core, or srun --cpus-per-task=%d",
+                   m->team, m->team);
+            return is_found(f, "ranks %d and %d are bound to the same core %d", a.rank, b.rank,
+                            a.core);
+        }
+    return false;
+}
+
+static bool ranks_crowd_the_machine(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->ranks < 2 || m->seat_count <= m->machine_cores || m->team > m->cores) return false;
+    const int each = m->machine_cores / m->ranks;
+    if (each) remedy(f, "export OMP_NUM_THREADS=%d", each);
+    else remedy(f, "mpirun -np %d per host", m->machine_cores);
+    return is_found(f, "%d ranks with %d threads together run on this host of %d cores", m->ranks,
+                    m->seat_count, m->machine_cores);
+}
+
+static bool processor_time_is_limited(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->cpu_limit <= 0 || m->cpu_limit >= m->team - 0.01) return false;
+    remedy(f, "docker run --cpus=%d, or export OMP_NUM_THREADS=%d", m->team,
+           m->cpu_limit < 2 ? 1 : (int)m->cpu_limit);
+    return is_found(f, "the control group grants the time of %.2g processors to %d threads",
+                    m->cpu_limit, m->team);
+}
+
+static bool memory_is_limited(tutti_finding *f, const tutti_facts *m)
+{
+    const double gib = 1.0 / (1 << 30);
+    if (!m->memory_limit || m->memory_limit >= m->memory / 2) return false;
+    remedy(f, "docker run --memory=%.0fg, or sbatch --mem=0", (double)m->memory * gib);
+    return is_found(f, "the control group grants %.1f of %.1f GiB of memory",
+                    (double)m->memory_limit * gib, (double)m->memory * gib);
+}
+
+static bool huge_pages_are_off(tutti_finding *f, const tutti_facts *m)
+{
+    if (strcmp(m->huge_pages, "never")) return false;
+    remedy(f, "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+    return is_found(f, "huge pages are off, so large arrays miss the TLB often");
+}
+
+static bool clock_saves_power(tutti_finding *f, const tutti_facts *m)
+{
+    if (strcmp(m->governor, "powersave") && strcmp(m->governor, "conservative")) return false;
+    remedy(f, "sudo cpupower frequency-set -g performance");
+    return is_found(f, "the clock's governor is '%s', which may hold the processor back",
+                    m->governor);
+}
+
+static bool kernels_are_lowered(tutti_finding *f, const tutti_facts *m)
+{
+    if (!strcmp(m->isa, m->best_isa)) return false;
+    remedy(f, "unset TUTTI_ISA");
+    return is_found(f, "TUTTI_ISA lowers the kernels from %s to %s", m->best_isa, m->isa);
+}
+
+static bool threads_do_not_add_up(tutti_finding *f, const tutti_facts *m)
+{
+    const double gain = m->rates.fma_one > 0 ? m->rates.fma_all / m->rates.fma_one : m->team;
+    if (m->team > m->cores || gain >= 0.7 * m->team) return false;
+    remedy(f, "top -H, to see who else computes here");
+    return is_found(f,
+                    "%d threads compute only %.1f times as fast as one: something else uses the "
+                    "cores",
+                    m->team, gain);
+}
+
+typedef bool rule(tutti_finding *f, const tutti_facts *m);
+
+static rule *const rules[] = {
+    more_threads_than_cores, fewer_threads_than_cores, confined_to_some_cores,
+    two_threads_on_one_core, ranks_crowd_the_machine,  processor_time_is_limited,
+    memory_is_limited,       huge_pages_are_off,       clock_saves_power,
+    kernels_are_lowered,     threads_do_not_add_up,
+};
+
+int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *facts)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i](&out[count], facts)) count++;
+    return count;
+}

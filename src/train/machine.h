@@ -1,0 +1,76 @@
+/* The doctor's facts. Collecting them touches the machine (facts.c, rates.c); judging them
+ * (findings.c) does not, so that every finding can be provoked in a test. */
+#ifndef TUTTI_TRAIN_MACHINE_H
+#define TUTTI_TRAIN_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tutti/machine.h>
+#include "base/team.h"
+#include "base/topology.h"
+#include "kernel/table.h"
+
+/* Where a thread of a rank of this host is bound: the machine's number of its core, -1 if it may
+ * run on several. */
+typedef struct tutti_seat {
+    int rank, member, core;
+} tutti_seat;
+
+/* Best rates seen, 0 where not measured. */
+typedef struct tutti_rates {
+    double fma_one, fma_all;  /* GFLOP/s with one thread, with all */
+    double read, write, copy; /* GB/s with all threads; copying counts both ways */
+} tutti_rates;
+
+typedef struct tutti_facts {
+    char cpu[128];
+    int cores, threads;                 /* physical cores, hardware threads: the cpuset's */
+    int machine_cores, machine_threads; /* and the machine's */
+    int numa_nodes;
+    size_t cache[3]; /* bytes of L1, L2, L3; 0: there is none */
+    int sharers[3];  /* cores that share one */
+    uint64_t memory, memory_free;
+    uint64_t memory_limit; /* of the control group; 0: none */
+    double cpu_limit;      /* of the control group, in CPUs; 0: none */
+    char huge_pages[16];   /* "always", "madvise", "never", or "" where the system has none */
+    char governor[32];     /* of the clock, "" where the system does not say */
+    const char *isa;       /* the row of kernels in use */
+    const char *best_isa;  /* the row this processor could use */
+    char mpi[64];          /* "Open MPI 4.1.4", "" without */
+    int team;              /* threads of this rank */
+    bool pinned;           /* by us, one to a core */
+    int ranks;             /* started on this host */
+    const tutti_seat *seats;
+    int seat_count;
+    tutti_rates rates;
+} tutti_facts;
+
+/* What can be read without measuring. */
+tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topology,
+                                 const tutti_kernels *row, const tutti_team *team) TUTTI_MUST_CHECK;
+
+/* Spends about 'seconds' on the team. 'cached' is the size of the largest cache. */
+tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, tutti_team *team,
+                                 size_t cached, uint64_t memory_free,
+                                 double seconds) TUTTI_MUST_CHECK;
+
+typedef struct tutti_finding {
+    char sentence[256];
+    char remedy[192];
+} tutti_finding;
+
+enum { TUTTI_MAX_FINDINGS = 24 };
+
+/* Pure. Returns how many findings there are. */
+int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *facts);
+
+struct tutti_machine {
+    tutti_facts facts;
+    tutti_seat *seats;
+    tutti_finding findings[TUTTI_MAX_FINDINGS];
+    int finding_count;
+};
+
+#endif

@@ -1,0 +1,128 @@
+/* How fast this machine computes and moves memory: the best of many short tries, because other
+ * work on the machine only ever takes away. */
+#include "train/machine.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+enum { TRY_FLOATS = 64 }; /* the unit of the streaming kernels */
+
+/* What one member works on, a cache line apart from the next. */
+typedef struct desk {
+    _Alignas(TUTTI_CACHE_LINE) float *x, *y;
+    double flops;
+    float sink;
+    tutti_status status;
+} desk;
+
+typedef struct bench {
+    const tutti_kernels *row;
+    long rounds;
+    size_t count; /* floats of each member's arrays */
+    desk *desks;
+} bench;
+
+static void fma_job(void *arg, int member, int size)
+{
+    bench *b = arg;
+    (void)size;
+    b->desks[member].flops = b->row->fma_rounds(b->rounds, &b->desks[member].sink);
+}
+
+static void read_job(void *arg, int member, int size)
+{
+    bench *b = arg;
+    (void)size;
+    b->row->stream_read(b->desks[member].x, b->count, &b->desks[member].sink);
+}
+
+static void write_job(void *arg, int member, int size)
+{
+    bench *b = arg;
+    (void)size;
+    b->row->stream_write(b->desks[member].y, b->count, 1.0f);
+}
+
+static void copy_job(void *arg, int member, int size)
+{
+    bench *b = arg;
+    (void)size;
+    b->row->stream_copy(b->desks[member].y, b->desks[member].x, b->count);
+}
+
+/* The shortest time of the job, tried for so many seconds and at least twice. */
+static double best_time(tutti_team *team, tutti_team_job *job, bench *b, double seconds)
+{
+    double best = 1e30;
+    const double end = tutti_now() + seconds;
+    for (int tries = 0; tries < 2 || tutti_now() < end; tries++) {
+        const double start = tutti_now();
+        tutti_team_run(team, job, b);
+        const double time = tutti_now() - start;
+        if (time < best) best = time;
+    }
+    return best;
+}
+
+/* GFLOP/s; 'rounds' is chosen so that a try takes about a millisecond. */
+static double fma_rate(tutti_team *team, bench *b, double seconds)
+{
+    double flops = 0;
+    b->rounds = 256;
+    while (best_time(NULL, fma_job, b, 0) < 1e-3) b->rounds *= 2;
+    const double time = best_time(team, fma_job, b, seconds);
+    for (int i = 0; i < tutti_team_size(team); i++) flops += b->desks[i].flops;
+    return flops / time * 1e-9;
+}
+
+/* Every member takes its own memory, so that it lies near its core. */
+static void take_arrays(void *arg, int member, int size)
+{
+    bench *b = arg;
+    desk *d = &b->desks[member];
+    (void)size;
+    d->status = tutti_alloc(&d->x, b->count, sizeof(float));
+    if (d->status == TUTTI_OK) d->status = tutti_alloc(&d->y, b->count, sizeof(float));
+}
+
+static tutti_status memory_rates(tutti_rates *rates, tutti_team *team, bench *b, double seconds)
+{
+    const int size = tutti_team_size(team);
+    tutti_team_run(team, take_arrays, b);
+    for (int i = 0; i < size; i++)
+        if (b->desks[i].status)
+            return tutti_fail(TUTTI_MEMORY,
+                              "no memory for two arrays of %.0f MiB to measure it with",
+                              (double)b->count * size * sizeof(float) / (1 << 20));
+    const double gigabytes = (double)b->count * sizeof(float) * size * 1e-9;
+    rates->read = gigabytes / best_time(team, read_job, b, seconds / 3);
+    rates->write = gigabytes / best_time(team, write_job, b, seconds / 3);
+    rates->copy = 2 * gigabytes / best_time(team, copy_job, b, seconds / 3);
+    return TUTTI_OK;
+}
+
+/* Arrays of four times the largest cache, so that the caches hold little of them. */
+static size_t floats_per_member(size_t cached, uint64_t memory_free, int members)
+{
+    size_t bytes = 4 * cached > ((size_t)64 << 20) ? 4 * cached : (size_t)64 << 20;
+    if (bytes > memory_free / 8) bytes = (size_t)(memory_free / 8);
+    return tutti_round_up(bytes / sizeof(float) / (size_t)members + 1, TRY_FLOATS);
+}
+
+tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, tutti_team *team,
+                                 size_t cached, uint64_t memory_free, double seconds)
+{
+    const int size = tutti_team_size(team);
+    bench b = {.row = row, .count = floats_per_member(cached, memory_free, size)};
+    *rates = (tutti_rates){0};
+    TUTTI_TRY(tutti_alloc(&b.desks, (size_t)size, sizeof *b.desks));
+    rates->fma_one = fma_rate(NULL, &b, seconds / 4);
+    rates->fma_all = fma_rate(team, &b, seconds / 4);
+    const tutti_status s = memory_rates(rates, team, &b, seconds / 2);
+    for (int i = 0; i < size; i++) {
+        tutti_free(b.desks[i].x);
+        tutti_free(b.desks[i].y);
+    }
+    tutti_free(b.desks);
+    return s;
+}

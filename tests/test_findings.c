@@ -1,0 +1,139 @@
+/* The doctor's judgement: every rule is provoked by the facts that should provoke it, and a
+ * healthy machine gets no complaint. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "train/machine.h"
+
+static const tutti_seat apart[] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
+
+static tutti_facts healthy(void)
+{
+    return (tutti_facts){
+        .cores = 4,
+        .threads = 8,
+        .machine_cores = 4,
+        .machine_threads = 8,
+        .memory = (uint64_t)16 << 30,
+        .memory_free = (uint64_t)15 << 30,
+        .huge_pages = "madvise",
+        .governor = "performance",
+        .isa = "avx2",
+        .best_isa = "avx2",
+        .team = 4,
+        .pinned = true,
+        .ranks = 1,
+        .seats = apart,
+        .seat_count = 4,
+        .rates = {.fma_one = 100, .fma_all = 390},
+    };
+}
+
+static void a_healthy_machine_gets_no_complaint(void **state)
+{
+    (void)state;
+    tutti_finding out[TUTTI_MAX_FINDINGS];
+    tutti_facts m = healthy();
+    assert_int_equal(tutti_findings(out, &m), 0);
+    m.rates = (tutti_rates){0}; /* not measured */
+    m.governor[0] = m.huge_pages[0] = 0;
+    assert_int_equal(tutti_findings(out, &m), 0);
+}
+
+/* Exactly one finding, with these words and this remedy. */
+static void expect(const tutti_facts *m, const char *sentence, const char *remedy)
+{
+    tutti_finding out[TUTTI_MAX_FINDINGS];
+    const int count = tutti_findings(out, m);
+    if (count != 1) print_error("%d findings where '%s' was expected\n", count, sentence);
+    assert_int_equal(count, 1);
+    assert_string_equal(out[0].sentence, sentence);
+    assert_string_equal(out[0].remedy, remedy);
+}
+
+static void threads_and_cores_must_fit(void **state)
+{
+    (void)state;
+    tutti_facts m = healthy();
+    m.team = 8;
+    expect(&m, "8 threads on 4 cores share cores as SMT siblings, which slows each of them down",
+           "export OMP_NUM_THREADS=4");
+    m.team = 9;
+    expect(&m, "9 threads are asked for but this process may use only 4 cores",
+           "export OMP_NUM_THREADS=4");
+    m = healthy();
+    m.team = m.seat_count = 1;
+    m.rates.fma_all = 100;
+    expect(&m, "3 of 4 cores are idle: only 1 thread is asked for", "export OMP_NUM_THREADS=4");
+    m = healthy();
+    m.machine_cores = 8, m.machine_threads = 16;
+    expect(&m, "this process may use only 4 of the machine's 8 cores",
+           "taskset -c 0-15 tutti ..., or mpirun --bind-to none, or srun --cpus-per-task=8");
+}
+
+static void nobody_may_share_a_core(void **state)
+{
+    (void)state;
+    const tutti_seat threads[] = {{0, 0, 3}, {0, 1, -1}, {0, 2, -1}, {0, 3, 3}};
+    tutti_facts m = healthy();
+    m.seats = threads;
+    expect(&m, "threads 0 and 3 are bound to the same core 3",
+           "unset OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY OMP_PROC_BIND");
+
+    const tutti_seat ranks[] = {{0, 0, 0}, {0, 1, 1}, {5, 0, 1}, {5, 1, 2}};
+    m = healthy();
+    m.seats = ranks, m.ranks = 2, m.team = 2, m.rates.fma_all = 200;
+    expect(&m, "ranks 0 and 5 are bound to the same core 1",
+           "mpirun --map-by slot:PE=2 --bind-to core, or srun --cpus-per-task=2");
+
+    const tutti_seat crowd[] = {{0, 0, -1}, {0, 1, -1}, {0, 2, -1},
+                                {1, 0, -1}, {1, 1, -1}, {1, 2, -1}};
+    m = healthy();
+    m.seats = crowd, m.seat_count = 6, m.ranks = 2, m.team = 3, m.rates.fma_all = 300;
+    expect(&m, "2 ranks with 6 threads together run on this host of 4 cores",
+           "export OMP_NUM_THREADS=2");
+}
+
+static void limits_and_settings_are_named(void **state)
+{
+    (void)state;
+    tutti_facts m = healthy();
+    m.cpu_limit = 2.5;
+    expect(&m, "the control group grants the time of 2.5 processors to 4 threads",
+           "docker run --cpus=4, or export OMP_NUM_THREADS=2");
+    m = healthy();
+    m.memory_limit = (uint64_t)2 << 30;
+    expect(&m, "the control group grants 2.0 of 16.0 GiB of memory",
+           "docker run --memory=16g, or sbatch --mem=0");
+    m = healthy();
+    strcpy(m.huge_pages, "never");
+    expect(&m, "huge pages are off, so large arrays miss the TLB often",
+           "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+    m = healthy();
+    strcpy(m.governor, "powersave");
+    expect(&m, "the clock's governor is 'powersave', which may hold the processor back",
+           "sudo cpupower frequency-set -g performance");
+    m = healthy();
+    m.isa = "scalar";
+    expect(&m, "TUTTI_ISA lowers the kernels from avx2 to scalar", "unset TUTTI_ISA");
+    m = healthy();
+    m.rates.fma_all = 210;
+    expect(&m, "4 threads compute only 2.1 times as fast as one: something else uses the cores",
+           "top -H, to see who else computes here");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_machine_gets_no_complaint),
+        cmocka_unit_test(threads_and_cores_must_fit),
+        cmocka_unit_test(nobody_may_share_a_core),
+        cmocka_unit_test(limits_and_settings_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
