@@ -104,11 +104,9 @@ static tutti_status add_params(tutti_net *net, const tutti_layer_spec *spec, int
 
 static size_t conv_stored(const tutti_conv_shape *w)
 {
-    const size_t taps = (size_t)w->r * (size_t)w->s;
-    if (w->compact) return tutti_round_up((size_t)w->k, TUTTI_BLOCK) * taps * (size_t)w->c;
-    const size_t k = tutti_round_up((size_t)(w->k / w->groups), TUTTI_BLOCK);
-    const size_t c = tutti_round_up((size_t)(w->c / w->groups), TUTTI_BLOCK);
-    return (size_t)w->groups * k * c * taps;
+    const size_t k = tutti_round_up((size_t)w->k, TUTTI_BLOCK), c = (size_t)(w->c / w->groups);
+    const size_t rows = w->compact ? c : tutti_round_up(c, TUTTI_BLOCK);
+    return k * rows * (size_t)w->r * (size_t)w->s;
 }
 
 static tutti_status complete_conv(tutti_net *net, tutti_layer *layer, const tutti_layer_spec *spec)
@@ -118,8 +116,7 @@ static tutti_status complete_conv(tutti_net *net, tutti_layer *layer, const tutt
     tutti_conv_shape *w = &layer->window;
     w->k = spec->features;
     w->groups = or_else(spec->groups, 1);
-    w->compact =
-        w->groups == 1 && layer->from[0] == TUTTI_NET_INPUT && tutti_net_input_is_compact(net);
+    w->compact = layer->from[0] == TUTTI_NET_INPUT && tutti_net_input_is_compact(net);
     if (w->c % w->groups || w->k % w->groups)
         return tutti_fail(TUTTI_SHAPE,
                           "%s: groups=%d must divide its %d input channels and its %d features",
@@ -134,8 +131,9 @@ static tutti_status complete_conv(tutti_net *net, tutti_layer *layer, const tutt
 static tutti_status complete_fc(tutti_net *net, tutti_layer *layer, const tutti_layer_spec *spec)
 {
     const size_t in = tutti_shape_count(layer->in);
-    const bool compact = layer->from[0] == TUTTI_NET_INPUT && tutti_net_input_is_compact(net);
-    const size_t rows = compact ? tutti_round_up(in, TUTTI_BLOCK) : tutti_shape_floats(layer->in);
+    layer->reads_compact = layer->from[0] == TUTTI_NET_INPUT && tutti_net_input_is_compact(net) &&
+                           in % TUTTI_BLOCK == 0;
+    const size_t rows = layer->reads_compact ? in : tutti_shape_floats(layer->in);
     layer->out = (tutti_shape){spec->features, 1, 1};
     layer->macs = (uint64_t)in * (uint64_t)spec->features;
     const int dims[4] = {spec->features, (int)in};
@@ -161,6 +159,17 @@ static tutti_status complete_same(tutti_net *net, tutti_layer *layer, const tutt
 {
     (void)net;
     layer->rate = spec->rate;
+    layer->out = layer->in;
+    return TUTTI_OK;
+}
+
+static tutti_status complete_lrn(tutti_net *net, tutti_layer *layer, const tutti_layer_spec *spec)
+{
+    (void)net;
+    layer->lrn = (tutti_lrn){.size = spec->size,
+                             .alpha = spec->alpha > 0 ? spec->alpha : 1e-4f,
+                             .beta = spec->beta > 0 ? spec->beta : 0.75f,
+                             .k = spec->k > 0 ? spec->k : 1.0f};
     layer->out = layer->in;
     return TUTTI_OK;
 }

@@ -7,6 +7,8 @@
 /* What a line says; 0 (pairs: {0, 0}) where it is silent. Pairs are height, width. */
 typedef struct tutti_layer_spec {
     int features;
+    int size; /* of lrn's window */
+    float alpha, beta, k;
     int kernel[2], stride[2], pad[2], dilation[2];
     int groups;
     int global; /* the window is the whole input */

@@ -11,6 +11,7 @@
 #include <tutti/net.h>
 #include "base/status.h"
 #include "kernel/conv.h"
+#include "kernel/ops.h"
 
 /* name in the text, what it is */
 // clang-format off
@@ -23,6 +24,7 @@
     X(SIGMOID, "sigmoid", "1 / (1 + exp(-x))")                \
     X(TANH,    "tanh",    "hyperbolic tangent")               \
     X(DROPOUT, "dropout", "zeroes a share of the values")     \
+    X(LRN,     "lrn",     "local response normalisation")     \
     X(ADD,     "add",     "sum of equal shapes")              \
     X(CONCAT,  "concat",  "channels one after another")       \
     X(SOFTMAX, "softmax", "softmax and cross-entropy loss")
@@ -79,7 +81,9 @@ typedef struct tutti_layer {
     int from[TUTTI_MAX_INPUTS]; /* earlier layers, or TUTTI_NET_INPUT */
     tutti_shape in, out;        /* of the first input; an fc sees its input flattened */
     tutti_conv_shape window;    /* conv, maxpool, avgpool */
+    bool reads_compact;         /* fc: flattens the input's [h][w][c] instead of blocks */
     float rate;                 /* dropout: the share that becomes zero */
+    tutti_lrn lrn;
     tutti_init init;
     float init_std, init_bias;
     int weight, bias;  /* parameters by number, -1 for none */

@@ -42,21 +42,22 @@ typedef struct parser {
 
 /* ---- what a kind takes ---- */
 
-enum { CONV = 1, FC = 2, POOL = 4, ADD = 8, WEIGHTS = CONV | FC, WINDOW = CONV | POOL };
-enum { ANY = 255 };
+/* Kinds that understand the same options make a group. */
+enum { CONV = 1, FC = 2, POOL = 4, JOIN = 8, LRN = 16, PLAIN = 32 };
+enum { WEIGHTS = CONV | FC, WINDOW = CONV | POOL, ONE_INPUT = CONV | FC | POOL | LRN | PLAIN };
 
-typedef enum argument { NOTHING, FEATURES, RATE, NAMES } argument;
+typedef enum argument { NOTHING, FEATURES, SIZE, RATE, NAMES } argument;
 
 static const struct {
     argument takes;
     unsigned group; /* of options it understands */
 } kinds[TUTTI_KIND_COUNT] = {
-    [TUTTI_KIND_CONV] = {FEATURES, CONV},   [TUTTI_KIND_FC] = {FEATURES, FC},
-    [TUTTI_KIND_MAXPOOL] = {NOTHING, POOL}, [TUTTI_KIND_AVGPOOL] = {NOTHING, POOL},
-    [TUTTI_KIND_RELU] = {NOTHING, 16},      [TUTTI_KIND_SIGMOID] = {NOTHING, 16},
-    [TUTTI_KIND_TANH] = {NOTHING, 16},      [TUTTI_KIND_DROPOUT] = {RATE, 16},
-    [TUTTI_KIND_ADD] = {NAMES, ADD},        [TUTTI_KIND_CONCAT] = {NAMES, ADD},
-    [TUTTI_KIND_SOFTMAX] = {NOTHING, 16},
+    [TUTTI_KIND_CONV] = {FEATURES, CONV},    [TUTTI_KIND_FC] = {FEATURES, FC},
+    [TUTTI_KIND_MAXPOOL] = {NOTHING, POOL},  [TUTTI_KIND_AVGPOOL] = {NOTHING, POOL},
+    [TUTTI_KIND_RELU] = {NOTHING, PLAIN},    [TUTTI_KIND_SIGMOID] = {NOTHING, PLAIN},
+    [TUTTI_KIND_TANH] = {NOTHING, PLAIN},    [TUTTI_KIND_DROPOUT] = {RATE, PLAIN},
+    [TUTTI_KIND_ADD] = {NAMES, JOIN},        [TUTTI_KIND_CONCAT] = {NAMES, JOIN},
+    [TUTTI_KIND_SOFTMAX] = {NOTHING, PLAIN}, [TUTTI_KIND_LRN] = {SIZE, LRN},
 };
 
 typedef enum value { FLAG, PAIR, NUMBER, REAL, INIT, LAYER } value;
@@ -72,20 +73,23 @@ typedef struct option {
 // clang-format off
 #define AT(field) offsetof(tutti_layer_spec, field)
 static const option options[] = {
-    {"from",     ANY & ~ADD,         LAYER,  0,              0,                  0},
+    {"from",     ONE_INPUT,          LAYER,  0,              0,                  0},
     {"kernel",   WINDOW,             PAIR,   AT(kernel),     1,                  4096},
     {"stride",   WINDOW,             PAIR,   AT(stride),     1,                  4096},
     {"pad",      WINDOW,             PAIR,   AT(pad),        0,                  4096},
     {"dilation", CONV,               PAIR,   AT(dilation),   1,                  4096},
     {"groups",   CONV,               NUMBER, AT(groups),     1,                  1 << 20},
     {"global",   POOL,               FLAG,   AT(global),     1,                  0},
-    {"relu",     WEIGHTS | ADD,      FLAG,   AT(activation), TUTTI_ACT_RELU,     0},
-    {"sigmoid",  WEIGHTS | ADD,      FLAG,   AT(activation), TUTTI_ACT_SIGMOID,  0},
-    {"tanh",     WEIGHTS | ADD,      FLAG,   AT(activation), TUTTI_ACT_TANH,     0},
+    {"relu",     WEIGHTS | JOIN,     FLAG,   AT(activation), TUTTI_ACT_RELU,     0},
+    {"sigmoid",  WEIGHTS | JOIN,     FLAG,   AT(activation), TUTTI_ACT_SIGMOID,  0},
+    {"tanh",     WEIGHTS | JOIN,     FLAG,   AT(activation), TUTTI_ACT_TANH,     0},
     {"nobias",   WEIGHTS,            FLAG,   AT(no_bias),    1,                  0},
     {"init",     WEIGHTS,            INIT,   AT(init),       0,                  0},
     {"std",      WEIGHTS,            REAL,   AT(std),        1e-9,               1e3},
     {"bias",     WEIGHTS,            REAL,   AT(bias),       -1e3,               1e3},
+    {"alpha",    LRN,                REAL,   AT(alpha),      1e-9,               1e3},
+    {"beta",     LRN,                REAL,   AT(beta),       1e-3,               10},
+    {"k",        LRN,                REAL,   AT(k),          1e-9,               1e3},
     {.name = NULL},
 };
 // clang-format on
@@ -386,15 +390,18 @@ static tutti_status parse_argument(const parser *p, tutti_layer *layer, tutti_la
                                    int *next)
 {
     static const option rate = {"dropout", 0, REAL, 0, 0, 0.999};
+    static const char *const wants[] = {
+        [FEATURES] = "a number of features", [SIZE] = "a number of channels", [RATE] = "a rate"};
     const argument takes = kinds[layer->kind].takes;
     *next = 2;
     if (takes == NOTHING) return TUTTI_OK;
     if (takes == NAMES) return parse_names(p, layer, next);
     if (p->word_count < 3)
         return fail_at(p, p->words[1].column, TUTTI_PARSE, "%s wants %s behind it",
-                       p->words[1].text, takes == RATE ? "a rate" : "a number of features");
+                       p->words[1].text, wants[takes]);
     const word *w = &p->words[(*next)++];
     if (takes == FEATURES) return int_word(p, w, "features", MAX_DIM, &spec->features);
+    if (takes == SIZE) return int_word(p, w, "size", TUTTI_LRN_MAX_SIZE, &spec->size);
     return to_real(&rate, w->text, &spec->rate) ? TUTTI_OK
                                                 : bad_value(p, w->column, &rate, w->text);
 }

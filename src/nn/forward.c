@@ -1,0 +1,195 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "kernel/layout.h"
+#include "kernel/ops.h"
+#include "nn/node.h"
+
+/* ---- the input ---- */
+
+/* Images one after another, without the space that rounds them up. */
+static void make_tight(tutti_model *m, const tutti_pass *pass)
+{
+    const size_t from = tutti_net_input_floats(m->net), to = tutti_shape_count(m->net->input);
+    for (int i = 0; i < pass->n; i++)
+        memcpy(m->tight + (size_t)i * to, pass->samples + (size_t)i * from, to * sizeof(float));
+}
+
+/* [h][w][c] -> [h][w][16] */
+static void make_blocked(tutti_model *m, const tutti_pass *pass)
+{
+    const size_t stride = tutti_net_input_floats(m->net), c = (size_t)m->net->input.c;
+    const size_t pixels = (size_t)m->net->input.h * (size_t)m->net->input.w;
+    for (size_t i = 0; i < (size_t)pass->n; i++)
+        for (size_t p = 0; p < pixels; p++) {
+            float *to = m->blocked + (i * pixels + p) * TUTTI_BLOCK;
+            memcpy(to, pass->samples + i * stride + p * c, c * sizeof(float));
+            memset(to + c, 0, (TUTTI_BLOCK - c) * sizeof(float));
+        }
+}
+
+void tutti_prepare_input(tutti_model *m, const tutti_pass *pass)
+{
+    if (m->tight) make_tight(m, pass);
+    if (m->blocked) make_blocked(m, pass);
+}
+
+const float *tutti_node_x(const tutti_model *m, const tutti_node *node, int edge,
+                          const tutti_pass *pass)
+{
+    if (node->edges[edge].x) return node->edges[edge].x;
+    if (tutti_edge_wants_tight(m, node, edge)) return m->tight;
+    return tutti_edge_wants_blocked(m, node, edge) ? m->blocked : pass->samples;
+}
+
+tutti_dropout tutti_node_dropout(const tutti_model *m, const tutti_node *node, uint32_t step)
+{
+    return (tutti_dropout){.rate = node->layer->rate,
+                           .key = {.seed = m->options.seed,
+                                   .purpose = TUTTI_RANDOM_DROPOUT,
+                                   .layer = (uint32_t)(node - m->nodes),
+                                   .when = step,
+                                   .sample = (uint32_t)node->first_sample}};
+}
+
+/* ---- one function a kind ---- */
+
+/* What a kind's function gets. */
+typedef struct call {
+    tutti_model *m;
+    tutti_node *node;
+    const tutti_pass *pass;
+    const tutti_kernels *row;
+    tutti_team *team;
+    int n;
+    size_t count; /* floats of the output, all samples */
+    const float *x;
+    bool relu;
+} call;
+
+static void forward_conv(const call *c)
+{
+    tutti_conv_forward(c->node->conv, c->team, c->node->scratch[0], c->n, c->x, c->node->weight,
+                       c->node->bias, c->relu, c->node->y);
+}
+
+static void forward_fc(const call *c)
+{
+    tutti_fc_forward(c->node->fc, c->team, c->node->scratch[0], c->n, c->node->channels, c->x,
+                     c->node->weight, c->node->bias, c->relu, c->node->y);
+}
+
+static void forward_maxpool(const call *c)
+{
+    tutti_max_pool_forward(c->row, c->team, &c->node->pool, c->n, c->x, c->node->y,
+                           c->pass->training ? c->node->tap : NULL);
+}
+
+static void forward_avgpool(const call *c)
+{
+    tutti_average_pool_forward(c->row, c->team, &c->node->pool, c->n, c->x, c->node->y);
+}
+
+static void forward_relu(const call *c)
+{
+    tutti_relu(c->row, c->team, c->count, c->x, c->node->y);
+}
+
+static void forward_sigmoid(const call *c)
+{
+    tutti_sigmoid(c->row, c->team, c->n, c->node->channels, c->node->pixels, c->x, c->node->y);
+}
+
+static void forward_tanh(const call *c)
+{
+    tutti_tanh(c->row, c->team, c->count, c->x, c->node->y);
+}
+
+static void forward_dropout(const call *c)
+{
+    const tutti_dropout dropout = tutti_node_dropout(c->m, c->node, c->pass->step);
+    if (c->pass->training)
+        tutti_dropout_forward(c->row, c->team, &dropout, c->n, c->node->channels, c->node->pixels,
+                              c->x, c->node->y);
+    else if (c->node->y != c->x) tutti_scale(c->row, c->team, c->count, 1, c->x, c->node->y);
+}
+
+static void forward_lrn(const call *c)
+{
+    tutti_lrn_forward(c->row, c->team, &c->node->layer->lrn, c->n, c->node->channels,
+                      c->node->pixels, c->x, c->node->y);
+}
+
+static void forward_add(const call *c)
+{
+    const int last = c->node->layer->input_count - 1;
+    const float *sum = c->x;
+    for (int k = 1; k <= last; k++) {
+        tutti_add(c->row, c->team, c->count, sum, tutti_node_x(c->m, c->node, k, c->pass),
+                  c->relu && k == last, c->node->y);
+        sum = c->node->y;
+    }
+}
+
+static void forward_concat(const call *c)
+{
+    const tutti_layer *layer = c->node->layer;
+    const float *x[TUTTI_MAX_INPUTS];
+    int channels[TUTTI_MAX_INPUTS];
+    for (int k = 0; k < layer->input_count; k++) {
+        const int from = c->node->edges[k].from;
+        x[k] = tutti_node_x(c->m, c->node, k, c->pass);
+        channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->nodes[from].channels;
+    }
+    tutti_concat(c->team, c->n, layer->input_count, channels, c->node->pixels, x, c->node->y);
+    if (c->relu) tutti_relu(c->row, c->team, c->count, c->node->y, c->node->y);
+}
+
+static void forward_softmax(const call *c)
+{
+    tutti_softmax(c->row, c->team, c->n, c->node->channels, c->x, c->pass->labels, c->node->y,
+                  c->pass->labels ? c->m->losses : NULL);
+    if (c->pass->labels)
+        tutti_label_rank(c->team, c->n, c->node->channels, c->x, c->pass->labels, c->m->ranks);
+}
+
+static void (*const forward_table[TUTTI_KIND_COUNT])(const call *) = {
+    [TUTTI_KIND_CONV] = forward_conv,       [TUTTI_KIND_FC] = forward_fc,
+    [TUTTI_KIND_MAXPOOL] = forward_maxpool, [TUTTI_KIND_AVGPOOL] = forward_avgpool,
+    [TUTTI_KIND_RELU] = forward_relu,       [TUTTI_KIND_SIGMOID] = forward_sigmoid,
+    [TUTTI_KIND_TANH] = forward_tanh,       [TUTTI_KIND_DROPOUT] = forward_dropout,
+    [TUTTI_KIND_LRN] = forward_lrn,         [TUTTI_KIND_ADD] = forward_add,
+    [TUTTI_KIND_CONCAT] = forward_concat,   [TUTTI_KIND_SOFTMAX] = forward_softmax,
+};
+
+/* Sigmoid and tanh behind a layer's own sum, in place; a ReLU has been applied by the kernel. */
+static void activate(const call *c)
+{
+    tutti_node *node = c->node;
+    if (node->layer->activation == TUTTI_ACT_SIGMOID)
+        tutti_sigmoid(c->row, c->team, c->n, node->channels, node->pixels, node->y, node->y);
+    if (node->layer->activation == TUTTI_ACT_TANH)
+        tutti_tanh(c->row, c->team, c->count, node->y, node->y);
+}
+
+tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
+{
+    const tutti_model_hooks *hooks = &m->options.hooks;
+    if (node->region.count && hooks->before_forward)
+        TUTTI_TRY(hooks->before_forward(hooks->user, (int)(node - m->nodes)));
+    const double start = tutti_now();
+    const call c = {.m = m,
+                    .node = node,
+                    .pass = pass,
+                    .row = m->options.row,
+                    .team = m->options.team,
+                    .n = pass->n,
+                    .count = (size_t)pass->n * node->count,
+                    .x = tutti_node_x(m, node, 0, pass),
+                    .relu = node->layer->activation == TUTTI_ACT_RELU};
+    forward_table[node->layer->kind](&c);
+    activate(&c);
+    node->times.forward += tutti_now() - start;
+    return TUTTI_OK;
+}

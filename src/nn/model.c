@@ -1,0 +1,379 @@
+#include "nn/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernel/ops.h"
+#include "nn/node.h"
+
+/* ---- making one ---- */
+
+static tutti_status check_options(const tutti_model_options *o)
+{
+    if (o->batch < 1) return tutti_fail(TUTTI_ARGUMENT, "a batch size of %d", o->batch);
+    if (o->grains < 1 || o->grains > o->batch || (o->grains & (o->grains - 1)))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "%d grains: must be a power of two and at most the batch size, %d",
+                          o->grains, o->batch);
+    if (o->workers > o->grains)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "%d workers cannot share %d grains: use at most %d, or set the grains to "
+                          "a power of two from %d to the batch size, %d",
+                          o->workers, o->grains, o->grains, o->workers, o->batch);
+    TUTTI_ASSERT(o->workers >= 1 && o->worker >= 0 && o->worker < o->workers);
+    return TUTTI_OK;
+}
+
+/* The samples of grains first .. end-1 of the minibatch. */
+static int sample_of_grain(const tutti_model *m, int grain)
+{
+    return tutti_share_begin(m->options.batch, m->options.grains, grain);
+}
+
+static void share_samples(tutti_model *m)
+{
+    const tutti_model_options *o = &m->options;
+    m->first_grain = tutti_share_begin(o->grains, o->workers, o->worker);
+    m->grain_count = tutti_share_begin(o->grains, o->workers, o->worker + 1) - m->first_grain;
+    m->first_sample = sample_of_grain(m, m->first_grain);
+    m->samples = sample_of_grain(m, m->first_grain + m->grain_count) - m->first_sample;
+}
+
+static tutti_pool_shape pool_shape(const tutti_conv_shape *w)
+{
+    return (tutti_pool_shape){
+        .c = w->c,
+        .h = w->h,
+        .w = w->w,
+        .r = w->r,
+        .s = w->s,
+        .stride_h = w->stride_h,
+        .stride_w = w->stride_w,
+        .pad_top = w->pad_top,
+        .pad_bottom = w->pad_bottom,
+        .pad_left = w->pad_left,
+        .pad_right = w->pad_right,
+        .count_padding = true, /* as Caffe and torch do */
+    };
+}
+
+static void init_edges(const tutti_model *m, tutti_node *node)
+{
+    for (int k = 0; k < node->layer->input_count; k++) {
+        tutti_edge *edge = &node->edges[k];
+        edge->from = node->layer->from[k];
+        edge->dx_piece = -1;
+        if (edge->from == TUTTI_NET_INPUT) continue;
+        const tutti_layer *below = m->nodes[edge->from].layer;
+        edge->wants_dx = below->weight >= 0 || below->trains_below;
+    }
+}
+
+static tutti_status init_grains(const tutti_model *m, tutti_node *node)
+{
+    node->first_grain = m->first_grain;
+    node->grain_count = m->grain_count;
+    node->root_count = tutti_tree_roots(node->roots, m->options.grains, node->first_grain,
+                                        node->first_grain + node->grain_count);
+    TUTTI_TRY(tutti_alloc(&node->grain_begin, (size_t)node->grain_count + 1, sizeof(int)));
+    for (int g = 0; g <= node->grain_count; g++)
+        node->grain_begin[g] = sample_of_grain(m, node->first_grain + g) - node->first_sample;
+    return TUTTI_OK;
+}
+
+static tutti_status init_parameters(tutti_model *m, tutti_node *node)
+{
+    const tutti_layer *layer = node->layer;
+    if (layer->weight < 0) return TUTTI_OK;
+    node->region = (tutti_region){.offset = m->parameter_floats,
+                                  .count = tutti_layer_floats(m->net, (int)(node - m->nodes)),
+                                  .weight_count = m->net->params[layer->weight].stored,
+                                  .features = layer->out.c};
+    m->parameter_floats += node->region.count;
+    TUTTI_TRY(init_grains(m, node));
+    if (!m->options.forward_only)
+        m->gradient_floats += node->region.count * (size_t)node->root_count;
+    const tutti_model_options *o = &m->options;
+    const int threads = tutti_team_size(o->team);
+    if (layer->kind == TUTTI_KIND_CONV)
+        return tutti_conv_create(&node->conv, &layer->window, o->row, &o->caches, node->samples,
+                                 threads);
+    const size_t rows =
+        layer->reads_compact ? tutti_shape_count(layer->in) : tutti_shape_floats(layer->in);
+    return tutti_fc_create(&node->fc, (int)rows, layer->out.c, o->row, &o->caches, node->samples,
+                           threads);
+}
+
+static tutti_status init_node(tutti_model *m, int i)
+{
+    tutti_node *node = &m->nodes[i];
+    node->layer = &m->net->layers[i];
+    node->y_piece = node->dy_piece = node->tap_piece = -1;
+    node->scratch_piece[0] = node->scratch_piece[1] = -1;
+    node->samples = m->samples;
+    node->first_sample = m->first_sample;
+    node->channels = node->layer->out.c;
+    node->pixels = node->layer->out.h * node->layer->out.w;
+    node->count = tutti_shape_floats(node->layer->out);
+    init_edges(m, node);
+    if (node->layer->kind == TUTTI_KIND_MAXPOOL || node->layer->kind == TUTTI_KIND_AVGPOOL)
+        node->pool = pool_shape(&node->layer->window);
+    return init_parameters(m, node);
+}
+
+static tutti_status take_parameters(tutti_model *m)
+{
+    TUTTI_TRY(tutti_alloc(&m->parameters, m->parameter_floats, sizeof(float)));
+    if (!m->options.forward_only)
+        TUTTI_TRY(tutti_alloc(&m->gradients, m->gradient_floats, sizeof(float)));
+    float *gradient = m->gradients;
+    for (int i = 0; i < m->node_count; i++) {
+        tutti_node *node = &m->nodes[i];
+        if (!node->region.count) continue;
+        node->weight = m->parameters + node->region.offset;
+        node->bias = node->layer->bias < 0 ? NULL : node->weight + node->region.weight_count;
+        if (!gradient) continue;
+        node->gradient = gradient;
+        gradient += node->region.count * (size_t)node->root_count;
+    }
+    TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
+    TUTTI_TRY(tutti_alloc(&m->ranks, (size_t)m->samples, sizeof(int32_t)));
+    return tutti_alloc(&m->grain_losses, (size_t)m->grain_count, sizeof(double));
+}
+
+static tutti_status make(tutti_model **out, const tutti_net *net,
+                         const tutti_model_options *options, bool measure_only)
+{
+    tutti_model *m = NULL;
+    tutti_status s = TUTTI_OK;
+    TUTTI_TRY(check_options(options));
+    if ((s = tutti_alloc(&m, 1, sizeof *m))) goto out;
+    m->net = net;
+    m->options = *options;
+    m->measure_only = measure_only;
+    m->tight_piece = m->blocked_piece = -1;
+    m->node_count = net->layer_count;
+    share_samples(m);
+    if ((s = tutti_alloc(&m->nodes, (size_t)m->node_count, sizeof *m->nodes))) goto out;
+    for (int i = 0; i < m->node_count; i++)
+        if ((s = init_node(m, i))) goto out;
+    if ((s = tutti_model_plan_memory(m))) goto out;
+    if (!measure_only && (s = take_parameters(m))) goto out;
+    *out = m;
+    m = NULL;
+out:
+    tutti_model_destroy(&m);
+    return s;
+}
+
+tutti_status tutti_model_create(tutti_model **out, const tutti_net *net,
+                                const tutti_model_options *options)
+{
+    return make(out, net, options, false);
+}
+
+tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
+                                 const tutti_model_options *options)
+{
+    tutti_model *m = NULL;
+    TUTTI_TRY(make(&m, net, options, true));
+    *bytes = (tutti_model_bytes){.parameters = m->parameter_floats * sizeof(float),
+                                 .gradients = m->gradient_floats * sizeof(float),
+                                 .arena = m->arena_bytes,
+                                 .separate = m->separate_bytes};
+    tutti_model_destroy(&m);
+    return TUTTI_OK;
+}
+
+void tutti_model_destroy(tutti_model **model)
+{
+    tutti_model *m = *model;
+    if (!m) return;
+    for (int i = 0; m->nodes && i < m->node_count; i++) {
+        tutti_conv_destroy(&m->nodes[i].conv);
+        tutti_fc_destroy(&m->nodes[i].fc);
+        tutti_free(m->nodes[i].grain_begin);
+    }
+    tutti_free(m->nodes);
+    tutti_free(m->parameters);
+    tutti_free(m->gradients);
+    tutti_free(m->arena);
+    tutti_free(m->losses);
+    tutti_free(m->ranks);
+    tutti_free(m->grain_losses);
+    tutti_free(m);
+    *model = NULL;
+}
+
+/* ---- running ---- */
+
+static tutti_status forward(tutti_model *m, const tutti_pass *pass)
+{
+    tutti_prepare_input(m, pass);
+    for (int i = 0; i < m->node_count; i++) TUTTI_TRY(tutti_node_forward(m, &m->nodes[i], pass));
+    return TUTTI_OK;
+}
+
+static void sum_losses(tutti_model *m)
+{
+    for (int g = 0; g < m->grain_count; g++) {
+        const int begin = sample_of_grain(m, m->first_grain + g) - m->first_sample;
+        const int end = sample_of_grain(m, m->first_grain + g + 1) - m->first_sample;
+        m->grain_losses[g] = tutti_grain_loss(end - begin, m->losses + begin);
+    }
+}
+
+tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *samples,
+                               const int32_t *labels)
+{
+    const tutti_pass pass = {m->samples, true, step, samples, labels};
+    TUTTI_ASSERT(!m->options.forward_only);
+    TUTTI_TRY(forward(m, &pass));
+    sum_losses(m);
+    return tutti_backward(m, &pass);
+}
+
+tutti_status tutti_model_evaluate(tutti_model *m, int n, const float *samples,
+                                  const int32_t *labels)
+{
+    TUTTI_ASSERT(n <= m->samples);
+    return forward(m, &(tutti_pass){n, false, 0, samples, labels});
+}
+
+/* ---- when the loss is not a number ---- */
+
+static size_t first_odd(const float *x, size_t count)
+{
+    size_t i = 0;
+    while (i < count && isfinite(x[i])) i++;
+    return i;
+}
+
+static tutti_status blame_node(const tutti_model *m, const tutti_node *node, const tutti_pass *pass)
+{
+    const size_t count = (size_t)pass->n * node->count, at = first_odd(node->y, count);
+    if (at == count) return TUTTI_OK;
+    return tutti_fail(
+        TUTTI_DIVERGED,
+        "step %u: the output of layer '%s' (%s) is %f for sample %zu of the minibatch; "
+        "its parameters are finite: a lower learning rate or a warm-up may help",
+        pass->step, node->layer->name, tutti_kind_name(node->layer->kind), (double)node->y[at],
+        at / node->count + (size_t)m->first_sample);
+}
+
+tutti_status tutti_model_blame(tutti_model *m, uint32_t step, const float *samples,
+                               const int32_t *labels)
+{
+    const tutti_pass pass = {m->samples, true, step, samples, labels};
+    const size_t inputs = (size_t)pass.n * tutti_net_input_floats(m->net);
+    const size_t at = first_odd(samples, inputs);
+    if (at < inputs)
+        return tutti_fail(TUTTI_DIVERGED, "step %u: sample %zu of the minibatch holds %f", step,
+                          at / tutti_net_input_floats(m->net) + (size_t)m->first_sample,
+                          (double)samples[at]);
+    tutti_prepare_input(m, &pass);
+    for (int i = 0; i < m->node_count; i++) {
+        tutti_node *node = &m->nodes[i];
+        const float *own = m->parameters + node->region.offset;
+        TUTTI_TRY(tutti_node_forward(m, node, &pass));
+        if (first_odd(own, node->region.count) < node->region.count)
+            return tutti_fail(TUTTI_DIVERGED,
+                              "step %u: parameters of layer '%s' are not finite: the steps before "
+                              "were too large; lower the learning rate or clip the gradient",
+                              step, node->layer->name);
+        TUTTI_TRY(blame_node(m, node, &pass));
+    }
+    return tutti_fail(TUTTI_DIVERGED,
+                      "step %u: the loss is not finite, but every layer's output is", step);
+}
+
+/* ---- looking ---- */
+
+const tutti_net *tutti_model_net(const tutti_model *m)
+{
+    return m->net;
+}
+
+int tutti_model_first_sample(const tutti_model *m)
+{
+    return m->first_sample;
+}
+
+int tutti_model_samples(const tutti_model *m)
+{
+    return m->samples;
+}
+
+float *tutti_model_parameters(tutti_model *m)
+{
+    return m->parameters;
+}
+
+size_t tutti_model_parameter_floats(const tutti_model *m)
+{
+    return m->parameter_floats;
+}
+
+tutti_region tutti_model_region(const tutti_model *m, int layer)
+{
+    return m->nodes[layer].region;
+}
+
+int tutti_model_roots(const tutti_model *m, int layer, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS])
+{
+    const tutti_node *node = &m->nodes[layer];
+    memcpy(roots, node->roots, sizeof node->roots);
+    return node->root_count;
+}
+
+float *tutti_model_gradient(tutti_model *m, int layer, int root)
+{
+    const tutti_node *node = &m->nodes[layer];
+    return node->gradient + (size_t)root * node->region.count;
+}
+
+const float *tutti_model_probabilities(const tutti_model *m)
+{
+    return m->nodes[m->node_count - 1].y;
+}
+
+const float *tutti_model_losses(const tutti_model *m)
+{
+    return m->losses;
+}
+
+const int32_t *tutti_model_ranks(const tutti_model *m)
+{
+    return m->ranks;
+}
+
+int tutti_model_grain_losses(const tutti_model *m, int *first, const double **losses)
+{
+    *first = m->first_grain;
+    *losses = m->grain_losses;
+    return m->grain_count;
+}
+
+tutti_layer_times tutti_model_times(const tutti_model *m, int layer)
+{
+    return m->nodes[layer].times;
+}
+
+void tutti_model_reset_times(tutti_model *m)
+{
+    for (int i = 0; i < m->node_count; i++) m->nodes[i].times = (tutti_layer_times){0};
+}
+
+int tutti_model_move_count(const tutti_model *m)
+{
+    (void)m;
+    return 0;
+}
+
+const tutti_move *tutti_model_move(const tutti_model *m, int index)
+{
+    (void)m, (void)index;
+    return NULL;
+}

@@ -1,0 +1,19 @@
+/* Places in one block of memory for things that do not all live at the same time. */
+#ifndef TUTTI_NN_PACK_H
+#define TUTTI_NN_PACK_H
+
+#include <stddef.h>
+#include "base/status.h"
+
+typedef struct tutti_piece {
+    size_t bytes;
+    int begin, end; /* alive from 'begin' to 'end', both included */
+    size_t offset;  /* where it goes: set by tutti_pack, a multiple of a cache line */
+} tutti_piece;
+
+/* Finds an offset for every piece such that no two that live at the same time overlap, and stores
+ * the bytes all of them need in *total. Largest first, each into the smallest gap that holds it:
+ * within a few percent of the peak of what lives at one time for the nets we know. */
+tutti_status tutti_pack(tutti_piece *pieces, int count, size_t *total) TUTTI_MUST_CHECK;
+
+#endif

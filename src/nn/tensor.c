@@ -1,0 +1,146 @@
+/* Parameters in the layout others know, and where they come from at first. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "kernel/layout.h"
+#include "nn/node.h"
+
+/* ---- torch's layout ---- */
+
+/* The part of a parameter a model holds: its shape, where it is in the flat buffer, and how far
+ * into torch's tensor it begins. */
+typedef struct part {
+    tutti_weight_shape shape;
+    size_t offset, count;
+    size_t torch_offset;
+} part;
+
+static part part_of(const tutti_model *m, int param)
+{
+    const tutti_param *p = &m->net->params[param];
+    const tutti_node *node = &m->nodes[p->layer];
+    const tutti_layer *layer = node->layer;
+    const int k = node->region.features;
+    const size_t first = (size_t)node->region.first_feature;
+    part out = {.offset = node->region.offset,
+                .torch_offset = first * (p->count / (size_t)p->dims[0])};
+    if (p->is_bias) {
+        out.shape = (tutti_weight_shape){k, 1, 1, 1, true};
+        out.offset += node->region.weight_count;
+    } else if (layer->kind == TUTTI_KIND_CONV)
+        out.shape =
+            (tutti_weight_shape){k, p->dims[1], p->dims[2], p->dims[3], layer->window.compact};
+    else
+        out.shape =
+            (tutti_weight_shape){k, layer->in.c, layer->in.h, layer->in.w, layer->reads_compact};
+    out.count = tutti_weight_blocked_count(&out.shape);
+    return out;
+}
+
+void tutti_model_import(const tutti_model *m, int param, const float *torch, float *flat)
+{
+    const part p = part_of(m, param);
+    tutti_weights_from_torch(m->options.team, &p.shape, torch + p.torch_offset, flat + p.offset);
+}
+
+void tutti_model_export(const tutti_model *m, int param, const float *flat, float *torch)
+{
+    const part p = part_of(m, param);
+    tutti_weights_to_torch(m->options.team, &p.shape, flat + p.offset, torch + p.torch_offset);
+}
+
+/* What the strip begin .. end-1 of the flat buffer has of the part, counted from the part. */
+static bool meet(const part *p, size_t begin, size_t end, size_t *first, size_t *last)
+{
+    if (end <= p->offset || begin >= p->offset + p->count) return false;
+    *first = begin > p->offset ? begin - p->offset : 0;
+    *last = end < p->offset + p->count ? end - p->offset : p->count;
+    return true;
+}
+
+void tutti_model_import_strip(const tutti_model *m, int param, size_t begin, size_t end,
+                              const float *torch, float *strip)
+{
+    const part p = part_of(m, param);
+    size_t first, last;
+    if (meet(&p, begin, end, &first, &last))
+        tutti_strip_from_torch(&p.shape, first, last, torch + p.torch_offset,
+                               strip + (p.offset + first - begin));
+}
+
+void tutti_model_export_strip(const tutti_model *m, int param, size_t begin, size_t end,
+                              const float *strip, float *torch)
+{
+    const part p = part_of(m, param);
+    size_t first, last;
+    if (meet(&p, begin, end, &first, &last))
+        tutti_strip_to_torch(&p.shape, first, last, strip + (p.offset + first - begin),
+                             torch + p.torch_offset);
+}
+
+/* ---- initial values ---- */
+
+typedef struct filler {
+    const part *part;
+    tutti_random_key key;
+    bool uniform;
+    double scale; /* deviation, or half the width */
+    float *flat;
+} filler;
+
+static tutti_init init_of(const tutti_layer *layer, tutti_init asked)
+{
+    if (layer->init != TUTTI_INIT_AUTO) return layer->init;
+    if (asked != TUTTI_INIT_AUTO) return asked;
+    return layer->activation == TUTTI_ACT_RELU ? TUTTI_INIT_HE : TUTTI_INIT_XAVIER;
+}
+
+static void set_scale(filler *f, const tutti_layer *layer, const tutti_param *param,
+                      tutti_init init, float std)
+{
+    const double fan_in = (double)param->count / param->dims[0];
+    const double taps = param->dim_count == 4 ? (double)param->dims[2] * param->dims[3] : 1;
+    const double fan_out = param->dims[0] * taps;
+    const float own = layer->init_std > 0 ? layer->init_std : std;
+    f->uniform = init == TUTTI_INIT_XAVIER;
+    if (init == TUTTI_INIT_XAVIER) f->scale = sqrt(6 / (fan_in + fan_out));
+    else if (init == TUTTI_INIT_HE) f->scale = sqrt(2 / fan_in);
+    else f->scale = own > 0 ? own : 0.01;
+}
+
+/* A thread's share of the floats; each is a function of its place in torch's tensor. */
+static void fill_share(void *arg, int member, int size)
+{
+    const filler *f = arg;
+    const size_t begin = f->part->count / TUTTI_BLOCK * (size_t)member / (size_t)size * TUTTI_BLOCK;
+    const size_t end =
+        f->part->count / TUTTI_BLOCK * (size_t)(member + 1) / (size_t)size * TUTTI_BLOCK;
+    for (size_t i = begin; i < end; i++) {
+        const int64_t torch = tutti_weight_torch_index(&f->part->shape, i);
+        const uint64_t at = (uint64_t)torch + f->part->torch_offset;
+        const double v = torch < 0    ? 0
+                         : f->uniform ? 2 * tutti_random_uniform(&f->key, at) - 1
+                                      : tutti_random_normal(&f->key, at);
+        f->flat[f->part->offset + i] = (float)(f->scale * v);
+    }
+}
+
+void tutti_model_init(tutti_model *m, uint64_t seed, tutti_init init, float std)
+{
+    for (int i = 0; i < m->net->param_count; i++) {
+        const tutti_param *param = &m->net->params[i];
+        const tutti_layer *layer = &m->net->layers[param->layer];
+        const part p = part_of(m, i);
+        if (param->is_bias) {
+            for (int k = 0; k < p.shape.k; k++)
+                m->parameters[p.offset + (size_t)k] = layer->init_bias;
+            continue;
+        }
+        filler f = {.part = &p, .flat = m->parameters};
+        f.key = (tutti_random_key){
+            .seed = seed, .purpose = TUTTI_RANDOM_INIT, .layer = (uint32_t)param->layer};
+        set_scale(&f, layer, param, init_of(layer, init), std);
+        tutti_team_run(m->options.team, fill_share, &f);
+    }
+}
