@@ -29,7 +29,7 @@ typedef struct tutti_net tutti_net;
 TUTTI_API tutti_status tutti_net_load(tutti_net **out, const char *name) TUTTI_MUST_CHECK;
 
 /* Reads a net from memory; 'where' stands for the file in messages. */
-TUTTI_API tutti_status tutti_net_parse(tutti_net **out, const char *text,
+TUTTI_API tutti_status tutti_net_parse(tutti_net **out, const char *content,
                                        const char *where) TUTTI_MUST_CHECK;
 TUTTI_API void tutti_net_destroy(tutti_net **net); /* NULL inside is fine; leaves NULL */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/pool.h"
 
 enum { MAX_VALUES = 1 << 30 }; /* of one sample in one layer */
 
@@ -92,9 +93,9 @@ static tutti_status add_params(tutti_net *net, const tutti_layer_spec *spec, int
                                const int dims[4], size_t stored)
 {
     tutti_layer *layer = &net->layers[net->layer_count - 1];
-    layer->init = (tutti_init)spec->init;
-    layer->init_std = spec->std;
-    layer->init_bias = spec->bias;
+    layer->init = spec->init;
+    layer->init_std = (float)spec->std;
+    layer->init_bias = (float)spec->bias;
     TUTTI_TRY(add_param(net, false, dim_count, dims, stored));
     if (spec->no_bias) return TUTTI_OK;
     return add_param(net, true, 1, dims, tutti_round_up((size_t)dims[0], TUTTI_BLOCK));
@@ -151,6 +152,9 @@ static tutti_status complete_pool(tutti_net *net, tutti_layer *layer, const tutt
     if (2 * w->pad_top > w->r || 2 * w->pad_left > w->s)
         return tutti_fail(TUTTI_SHAPE, "%s: pad=%dx%d is more than half of the window %dx%d",
                           layer->name, w->pad_top, w->pad_left, w->r, w->s);
+    if ((double)w->r * w->s > TUTTI_POOL_MAX_TAPS)
+        return tutti_fail(TUTTI_SHAPE, "%s: a window of %dx%d is too large", layer->name, w->r,
+                          w->s);
     layer->out.c = w->k;
     return TUTTI_OK;
 }
@@ -158,7 +162,7 @@ static tutti_status complete_pool(tutti_net *net, tutti_layer *layer, const tutt
 static tutti_status complete_same(tutti_net *net, tutti_layer *layer, const tutti_layer_spec *spec)
 {
     (void)net;
-    layer->rate = spec->rate;
+    layer->rate = (float)spec->rate;
     layer->out = layer->in;
     return TUTTI_OK;
 }
@@ -166,10 +170,10 @@ static tutti_status complete_same(tutti_net *net, tutti_layer *layer, const tutt
 static tutti_status complete_lrn(tutti_net *net, tutti_layer *layer, const tutti_layer_spec *spec)
 {
     (void)net;
-    layer->lrn = (tutti_lrn){.size = spec->size,
-                             .alpha = spec->alpha > 0 ? spec->alpha : 1e-4f,
-                             .beta = spec->beta > 0 ? spec->beta : 0.75f,
-                             .k = spec->k > 0 ? spec->k : 1.0f};
+    layer->lrn = (tutti_lrn){.size = spec->features,
+                             .alpha = spec->alpha > 0 ? (float)spec->alpha : 1e-4f,
+                             .beta = spec->beta > 0 ? (float)spec->beta : 0.75f,
+                             .k = spec->k > 0 ? (float)spec->k : 1.0f};
     layer->out = layer->in;
     return TUTTI_OK;
 }
@@ -230,7 +234,7 @@ static complete_fn *const completers[TUTTI_KIND_COUNT] = {
     [TUTTI_KIND_RELU] = complete_same,       [TUTTI_KIND_SIGMOID] = complete_same,
     [TUTTI_KIND_TANH] = complete_same,       [TUTTI_KIND_DROPOUT] = complete_same,
     [TUTTI_KIND_ADD] = complete_add,         [TUTTI_KIND_CONCAT] = complete_concat,
-    [TUTTI_KIND_SOFTMAX] = complete_softmax,
+    [TUTTI_KIND_SOFTMAX] = complete_softmax, [TUTTI_KIND_LRN] = complete_lrn,
 };
 
 static bool trains_below(const tutti_net *net, const tutti_layer *layer)
@@ -249,7 +253,7 @@ tutti_status tutti_layer_complete(tutti_net *net, const tutti_layer_spec *spec)
     layer->weight = layer->bias = -1;
     layer->in = shape_of(net, layer->from[0]);
     layer->trains_below = trains_below(net, layer);
-    layer->activation = (tutti_activation)spec->activation;
+    layer->activation = spec->activation;
     TUTTI_TRY(completers[layer->kind](net, layer, spec));
     if ((double)layer->out.c * layer->out.h * layer->out.w > MAX_VALUES)
         return tutti_fail(TUTTI_SHAPE, "%s: an output of %dx%dx%d is too large", layer->name,

@@ -4,18 +4,18 @@
 
 #include "nn/net.h"
 
-/* What a line says; 0 (pairs: {0, 0}) where it is silent. Pairs are height, width. */
+/* What a line says; zero where it is silent. Pairs are height, width. */
 typedef struct tutti_layer_spec {
-    int features;
-    int size; /* of lrn's window */
-    float alpha, beta, k;
+    int features; /* conv, fc; lrn: channels of the window */
+    double rate;  /* dropout */
     int kernel[2], stride[2], pad[2], dilation[2];
     int groups;
-    int global; /* the window is the whole input */
-    int no_bias;
-    float rate;
-    float std, bias;
-    int init, activation; /* tutti_init, tutti_activation */
+    bool global; /* the window is the whole input */
+    bool no_bias;
+    tutti_init init;
+    double std, bias;
+    tutti_activation activation;
+    double alpha, beta, k; /* lrn */
 } tutti_layer_spec;
 
 /* Completes the last layer of 'net', whose name, kind and inputs are set: fills in shapes and

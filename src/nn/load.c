@@ -1,5 +1,3 @@
-#define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +5,6 @@
 #include "base/memory.h"
 #include "nn/parse.h"
 #include "nn/zoo.h"
-
-enum { MAX_BYTES = 1 << 20 }; /* of a net's text */
 
 const char *tutti_net_known(int index)
 {
@@ -25,41 +21,34 @@ static tutti_status set_name(tutti_net *net, const char *where)
     return tutti_strndup(&net->name, base, length);
 }
 
-tutti_status tutti_net_parse(tutti_net **out, const char *text, const char *where)
+/* Takes the text. */
+static tutti_status parse(tutti_net **out, tutti_text *text, const char *where)
 {
     tutti_net *net = NULL;
     tutti_status s = TUTTI_OK;
     if ((s = tutti_alloc(&net, 1, sizeof *net))) goto out;
     if ((s = set_name(net, where))) goto out;
-    if ((s = tutti_net_read_text(net, text, where))) goto out;
+    if ((s = tutti_net_read(net, text, where))) goto out;
     *out = net;
     net = NULL;
 out:
     tutti_net_destroy(&net);
+    tutti_text_destroy(&text);
     return s;
 }
 
-static tutti_status load_stream(tutti_net **out, FILE *f, const char *path)
+tutti_status tutti_net_parse(tutti_net **out, const char *content, const char *where)
 {
-    char *text = NULL;
-    TUTTI_TRY(tutti_alloc(&text, MAX_BYTES + 1, 1));
-    const size_t bytes = fread(text, 1, MAX_BYTES + 1, f);
-    tutti_status s;
-    if (ferror(f)) s = tutti_fail(TUTTI_IO, "cannot read '%s': %s", path, strerror(errno));
-    else if (bytes > MAX_BYTES || strlen(text) != bytes)
-        s = tutti_fail(TUTTI_PARSE, "'%s' is not the text of a net", path);
-    else s = tutti_net_parse(out, text, path);
-    tutti_free(text);
-    return s;
+    tutti_text *text = NULL;
+    TUTTI_TRY(tutti_text_create(&text, where, content));
+    return parse(out, text, where);
 }
 
 static tutti_status load_path(tutti_net **out, const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f) return tutti_fail(TUTTI_IO, "cannot open the net '%s': %s", path, strerror(errno));
-    const tutti_status s = load_stream(out, f, path);
-    fclose(f);
-    return s;
+    tutti_text *text = NULL;
+    TUTTI_TRY(tutti_text_open(&text, path));
+    return parse(out, text, path);
 }
 
 /* Looks for NAME.net in the directories of TUTTI_MODELS. */

@@ -2,11 +2,11 @@
 #ifndef TUTTI_NN_PARSE_H
 #define TUTTI_NN_PARSE_H
 
+#include "base/text.h"
 #include "nn/net.h"
 
-/* Fills the empty 'net' from 'text'. 'where' stands for the file in messages. What a failed call
- * leaves in 'net' is fit for tutti_net_destroy. */
-tutti_status tutti_net_read_text(tutti_net *net, const char *text,
-                                 const char *where) TUTTI_MUST_CHECK;
+/* Fills the empty 'net' from 'text', which messages call 'where'. What a failed call leaves in
+ * 'net' is fit for tutti_net_destroy. */
+tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where) TUTTI_MUST_CHECK;
 
 #endif
