@@ -45,6 +45,7 @@ typedef struct tutti_normalisation {
 
 typedef struct tutti_data_options {
     tutti_sample_shape shape;      /* what the net takes; all 0: as the data set has it */
+    int classes;                   /* what the net tells apart; only 'synthetic' cares */
     uint64_t seed;                 /* of the augmentation */
     bool augment;                  /* false: training samples look like test samples */
     bool skip_bad;                 /* replace damaged samples by others instead of failing */
@@ -55,7 +56,8 @@ typedef struct tutti_data_options {
 tutti_data_options tutti_data_defaults(void);
 
 /* Opens the data set 'spec' and reads its index, not its samples (but for idx and cifar, which
- * are read once for their mean, and packed files). A data set may be shared by threads. */
+ * are read once for their mean, and packed files). A data set may be shared by threads. Loaders
+ * run on the cores the calling thread may use now: open it before a team pins the thread. */
 tutti_status tutti_data_open(tutti_data **out, const char *spec,
                              const tutti_data_options *options) TUTTI_MUST_CHECK;
 void tutti_data_close(tutti_data **data);

@@ -1,0 +1,46 @@
+/* Pictures in memory, 8 bits a channel, and how JPEG and PNG files become such. */
+#ifndef TUTTI_DATA_IMAGE_H
+#define TUTTI_DATA_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+#include "data/file.h"
+
+typedef struct tutti_image {
+    int height, width, channels; /* channels: 1 grey, 3 red green blue */
+    uint8_t *pixels;             /* [height][width][channels], in 'buffer' */
+    tutti_buffer buffer;
+} tutti_image;
+
+/* Makes room; fails for sizes that no photograph has. Pixels are undefined then. */
+tutti_status tutti_image_reserve(tutti_image *image, int height, int width,
+                                 int channels) TUTTI_MUST_CHECK;
+void tutti_image_deinit(tutti_image *image);
+
+/* Copies an image of 'from' channels (1 or 3) into one of image->channels, of the same size:
+ * grey is repeated, colours are weighed to grey by BT.601. */
+void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from);
+
+/* What will be cut out of a picture: height x width after scaling it by
+ * zoom * max(height / its height, width / its width). With zoom 0 it keeps its size. */
+typedef struct tutti_fit {
+    int height, width;
+    double zoom;
+} tutti_fit;
+
+double tutti_fit_scale(const tutti_fit *fit, int height, int width);
+
+/* A decoder serves one thread. */
+typedef struct tutti_decoder tutti_decoder;
+tutti_status tutti_decoder_create(tutti_decoder **out) TUTTI_MUST_CHECK;
+void tutti_decoder_destroy(tutti_decoder **decoder);
+
+/* Decodes the bytes of a JPEG or PNG file, told apart by their first bytes, to 'channels'
+ * channels. A JPEG is decoded at a half, a quarter or an eighth of its size where that is still
+ * no smaller than 'fit' needs, which saves most of the work. 'name' is for the sentence. */
+tutti_status tutti_decode(tutti_decoder *decoder, tutti_image *image, int channels,
+                          const tutti_fit *fit, const char *name, const void *bytes,
+                          size_t size) TUTTI_MUST_CHECK;
+
+#endif

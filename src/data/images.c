@@ -1,0 +1,256 @@
+#define _GNU_SOURCE
+#include "data/images.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct images_state {
+    char *dir;
+    tutti_items items[TUTTI_SPLITS];
+} images_state;
+
+/* ------------------------------------------------------------------------- the items */
+
+static tutti_status grow(void *out, size_t used, size_t wanted, size_t size)
+{
+    void *old, *larger = NULL;
+    memcpy(&old, out, sizeof old);
+    TUTTI_TRY(tutti_alloc(&larger, wanted, size));
+    if (used) memcpy(larger, old, used * size);
+    tutti_free(old);
+    memcpy(out, &larger, sizeof larger);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_items_add(tutti_items *items, const char *path, int label)
+{
+    const size_t bytes = strlen(path) + 1;
+    if (items->used + bytes > items->room) {
+        const size_t room = 2 * items->room + bytes + 4096;
+        TUTTI_TRY(grow(&items->pool, items->used, room, 1));
+        items->room = room;
+    }
+    if (items->count == items->capacity) {
+        const int capacity = 2 * items->capacity + 256;
+        const size_t count = (size_t)items->count, wanted = (size_t)capacity;
+        TUTTI_TRY(grow(&items->path, count, wanted, sizeof *items->path));
+        TUTTI_TRY(grow(&items->label, count, wanted, sizeof *items->label));
+        items->capacity = capacity;
+    }
+    memcpy(items->pool + items->used, path, bytes);
+    items->path[items->count] = items->used;
+    items->label[items->count++] = label;
+    items->used += bytes;
+    return TUTTI_OK;
+}
+
+void tutti_items_deinit(tutti_items *items)
+{
+    tutti_free(items->pool);
+    tutti_free(items->path);
+    tutti_free(items->label);
+    *items = (tutti_items){0};
+}
+
+/* --------------------------------------------------------------------------- folders */
+
+static bool is_picture(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot &&
+           (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
+}
+
+static tutti_status scan_folder(tutti_items *items, const char *root, const char *prefix,
+                                const char *folder, int label)
+{
+    char *path = NULL;
+    tutti_names names = {0};
+    TUTTI_TRY(tutti_path_join(&path, root, folder));
+    tutti_status s = tutti_names_of_dir(&names, path);
+    for (int i = 0; !s && i < names.count; i++) {
+        char *relative = NULL;
+        if (!is_picture(names.name[i])) continue;
+        if (asprintf(&relative, "%s%s/%s", prefix, folder, names.name[i]) < 0)
+            s = tutti_fail(TUTTI_MEMORY, "no memory for the path of '%s'", names.name[i]);
+        else s = tutti_items_add(items, relative, label);
+        tutti_free(relative);
+    }
+    tutti_names_deinit(&names);
+    tutti_free(path);
+    return s;
+}
+
+tutti_status tutti_items_scan(tutti_items *items, const char *root, const char *prefix,
+                              const tutti_names *classes)
+{
+    for (int label = 0; label < classes->count; label++)
+        TUTTI_TRY(scan_folder(items, root, prefix, classes->name[label], label));
+    return TUTTI_OK;
+}
+
+tutti_status tutti_folders_of_dir(tutti_names *folders, const char *dir)
+{
+    tutti_names all;
+    *folders = (tutti_names){0};
+    TUTTI_TRY(tutti_names_of_dir(&all, dir));
+    tutti_status s = TUTTI_OK;
+    for (int i = 0; !s && i < all.count; i++) {
+        char *path = NULL;
+        s = tutti_path_join(&path, dir, all.name[i]);
+        if (!s && tutti_path_is_dir(path)) s = tutti_names_add(folders, all.name[i]);
+        tutti_free(path);
+    }
+    tutti_names_deinit(&all);
+    return s;
+}
+
+static tutti_status same_classes(const tutti_names *a, const tutti_names *b, const char *dir)
+{
+    for (int i = 0; i < b->count; i++)
+        if (i >= a->count || strcmp(a->name[i], b->name[i]))
+            return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not one of the training set's",
+                              b->name[i], dir);
+    return TUTTI_OK;
+}
+
+/* DIR/train/CLASS/... and DIR/TEST/CLASS/... */
+static tutti_status scan_trees(tutti_data *data, const char *test)
+{
+    images_state *state = data->state;
+    char *train_dir = NULL, *test_dir = NULL, prefix[16];
+    tutti_names classes = {0};
+    tutti_status s = tutti_path_join(&train_dir, state->dir, "train");
+    if (!s) s = tutti_path_join(&test_dir, state->dir, test);
+    if (!s) s = tutti_folders_of_dir(&data->names, train_dir);
+    if (!s) s = tutti_folders_of_dir(&classes, test_dir);
+    if (!s) s = same_classes(&data->names, &classes, test_dir);
+    if (!s) s = tutti_items_scan(&state->items[0], train_dir, "train/", &data->names);
+    snprintf(prefix, sizeof prefix, "%s/", test);
+    if (!s) s = tutti_items_scan(&state->items[1], test_dir, prefix, &classes);
+    tutti_names_deinit(&classes);
+    tutti_free(train_dir);
+    tutti_free(test_dir);
+    return s;
+}
+
+/* DIR/CLASS/...: some of each class are held out for testing. */
+static tutti_status scan_classes(tutti_data *data, int percent)
+{
+    images_state *state = data->state;
+    tutti_items all = {0};
+    TUTTI_TRY(tutti_folders_of_dir(&data->names, state->dir));
+    tutti_status s = tutti_items_scan(&all, state->dir, "", &data->names);
+    for (int i = 0, place = 0; !s && i < all.count; i++) {
+        place = i && all.label[i] == all.label[i - 1] ? place + 1 : 0;
+        s = tutti_items_add(&state->items[tutti_held_out(place, percent)],
+                            tutti_items_path(&all, i), all.label[i]);
+    }
+    snprintf(data->note, sizeof data->note, "%d %% of each class held out", percent);
+    tutti_items_deinit(&all);
+    return s;
+}
+
+/* The name of the test tree beside DIR/train, or NULL. */
+static const char *test_tree(const char *dir)
+{
+    static const char *const names[] = {"train", "val", "test", "valid", NULL};
+    const char *found = NULL;
+    for (int i = 0; names[i]; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        const bool is_there = tutti_path_is_dir(path);
+        if (i == 0 && !is_there) return NULL;
+        if (i && is_there && !found) found = names[i];
+    }
+    return found;
+}
+
+/* A list is a path of its own, or relative to the data set's folder. */
+static tutti_status list_path(char **out, const char *dir, const char *list)
+{
+    if (tutti_path_is_file(list)) return tutti_strdup(out, list);
+    return tutti_path_join(out, dir, list);
+}
+
+static tutti_status read_lists(tutti_data *data, const char *const given[TUTTI_SPLITS])
+{
+    images_state *state = data->state;
+    char *path[TUTTI_SPLITS] = {NULL, NULL};
+    tutti_status s = TUTTI_OK;
+    for (int split = 0; !s && split < TUTTI_SPLITS; split++)
+        if (given[split]) s = list_path(&path[split], state->dir, given[split]);
+    const char *const lists[TUTTI_SPLITS] = {path[0], path[1]};
+    if (!s) s = tutti_items_from_lists(state->items, &data->names, state->dir, lists);
+    for (int split = 0; split < TUTTI_SPLITS; split++) tutti_free(path[split]);
+    return s;
+}
+
+/* ------------------------------------------------------------------------- the source */
+
+static void digest_items(tutti_data *data, const tutti_items *items)
+{
+    tutti_data_digest(data, items->pool, items->used);
+    for (int i = 0; i < items->count; i++) tutti_data_digest_int(data, items->label[i]);
+}
+
+static tutti_status images_open(tutti_data *data, tutti_spec *spec)
+{
+    if (spec->places != 1)
+        return tutti_fail(TUTTI_ARGUMENT, "--data images needs a folder: images:DIR");
+    images_state *state = NULL;
+    TUTTI_TRY(tutti_alloc(&state, 1, sizeof *state));
+    data->state = state;
+    TUTTI_TRY(tutti_strdup(&state->dir, spec->place[0]));
+    data->native = (tutti_sample_shape){3, 224, 224};
+    data->augment = (tutti_augment){.flip = true, .zoom = 8.0 / 7, .jitter = 0.25};
+
+    const char *const lists[] = {tutti_spec_value(spec, "train"), tutti_spec_value(spec, "test")};
+    int holdout = 10;
+    TUTTI_TRY(tutti_spec_int(spec, "holdout", &holdout, 0, 90));
+    const char *test = test_tree(state->dir);
+    if (lists[0] || lists[1]) TUTTI_TRY(read_lists(data, lists));
+    else TUTTI_TRY(test ? scan_trees(data, test) : scan_classes(data, holdout));
+    if (!state->items[0].count)
+        return tutti_fail(TUTTI_DATA, "'%s' has no folder with JPEG or PNG files to train on",
+                          state->dir);
+    data->classes = data->names.count;
+    for (int split = 0; split < TUTTI_SPLITS; split++) {
+        data->count[split] = state->items[split].count;
+        digest_items(data, &state->items[split]);
+    }
+    return TUTTI_OK;
+}
+
+static void images_close(tutti_data *data)
+{
+    images_state *state = data->state;
+    if (!state) return;
+    for (int split = 0; split < TUTTI_SPLITS; split++) tutti_items_deinit(&state->items[split]);
+    tutti_free(state->dir);
+    tutti_free(state);
+}
+
+static tutti_status images_pixels(tutti_reader *r, tutti_split split, uint32_t id,
+                                  const tutti_fit *fit, int *label)
+{
+    const images_state *state = r->data->state;
+    const tutti_items *items = &state->items[split];
+    const char *item = tutti_items_path(items, (int)id);
+    char path[4096];
+    *label = items->label[id];
+    const int length = item[0] == '/' ? snprintf(path, sizeof path, "%s", item)
+                                      : snprintf(path, sizeof path, "%s/%s", state->dir, item);
+    if (length >= (int)sizeof path)
+        return tutti_fail(TUTTI_DATA, "the path '%.60s...' is too long", path);
+    return tutti_reader_decode(r, path, r->data->picture.channels, fit);
+}
+
+const tutti_source tutti_source_images = {
+    .kind = "images",
+    .open = images_open,
+    .close = images_close,
+    .pixels = images_pixels,
+};

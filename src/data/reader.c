@@ -1,0 +1,127 @@
+/* Fetching one sample, and what becomes of damaged ones. */
+#define _GNU_SOURCE
+#include "data/source.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+enum { MOST_BAD_IN_A_ROW = 1000, BAD_LINES = 20 };
+
+tutti_status tutti_reader_create(tutti_reader **out, tutti_data *data)
+{
+    tutti_reader *r = NULL;
+    TUTTI_TRY(tutti_alloc(&r, 1, sizeof *r));
+    r->data = data;
+    const tutti_status s = tutti_decoder_create(&r->decoder);
+    if (s) tutti_reader_destroy(&r);
+    else *out = r;
+    return s;
+}
+
+void tutti_reader_destroy(tutti_reader **reader)
+{
+    tutti_reader *r = *reader;
+    if (!r) return;
+    tutti_decoder_destroy(&r->decoder);
+    tutti_image_deinit(&r->image);
+    tutti_resampler_deinit(&r->resampler);
+    tutti_buffer_deinit(&r->bytes);
+    tutti_free(r);
+    *reader = NULL;
+}
+
+static tutti_status render(tutti_reader *r, const tutti_fit *fit, const uint32_t *random,
+                           float *sample)
+{
+    const tutti_data *data = r->data;
+    const tutti_view view = tutti_view_of(&data->augment, fit, &r->image, random);
+    return tutti_view_render(&r->resampler, &view, &r->image, data->mean, data->std, sample);
+}
+
+static void clear_tail(const tutti_data *data, float *sample)
+{
+    const tutti_sample_shape s = data->shape;
+    const size_t used = (size_t)s.channels * (size_t)s.height * (size_t)s.width;
+    memset(sample + used, 0, (tutti_data_stride(data) - used) * sizeof *sample);
+}
+
+static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
+                          float *sample, int *label)
+{
+    const tutti_data *data = r->data;
+    const tutti_random_key key = {
+        .seed = data->options.seed, .purpose = TUTTI_RANDOM_AUGMENT, .when = epoch, .sample = id};
+    uint32_t four[4];
+    tutti_random_block(four, &key, 0);
+    const uint32_t *random = split == TUTTI_SPLIT_TRAIN && data->options.augment ? four : NULL;
+    clear_tail(data, sample);
+    if (data->source->numbers) return data->source->numbers(r, split, id, random, sample, label);
+    const tutti_fit fit =
+        tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);
+    TUTTI_TRY(data->source->pixels(r, split, id, &fit, label));
+    return render(r, &fit, random, sample);
+}
+
+/* Marks a sample as damaged; the first time it says so. */
+static void note_bad(tutti_data *data, tutti_split split, uint32_t id)
+{
+    const unsigned bit = 1u << id % 32;
+    if (atomic_fetch_or(&data->bad[split][id / 32], bit) & bit) return;
+    const int count = atomic_fetch_add(&data->bad_count, 1);
+    if (count < BAD_LINES) tutti_warn(data->options.log, "skipped: %s", tutti_message());
+    else if (count == BAD_LINES)
+        tutti_warn(data->options.log, "more damaged samples are skipped without a line for each");
+}
+
+tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
+                                float *sample, int *label)
+{
+    tutti_data *data = r->data;
+    const uint32_t count = (uint32_t)data->count[split];
+    TUTTI_ASSERT(id < count);
+    for (int tries = 0; tries < MOST_BAD_IN_A_ROW; tries++) {
+        const tutti_status s = fetch(r, split, epoch, id, sample, label);
+        if (s != TUTTI_DATA || !data->options.skip_bad) return s;
+        note_bad(data, split, id);
+        if (split == TUTTI_SPLIT_TEST) {
+            memset(sample, 0, tutti_data_stride(data) * sizeof *sample);
+            *label = TUTTI_LABEL_NONE;
+            return TUTTI_OK;
+        }
+        id = (id + 1) % count;
+    }
+    return tutti_fail(TUTTI_DATA, "%d damaged samples in a row; the last: %s",
+                      (int)MOST_BAD_IN_A_ROW, tutti_message());
+}
+
+tutti_status tutti_reader_decode(tutti_reader *r, const char *path, int channels,
+                                 const tutti_fit *fit)
+{
+    tutti_file file;
+    TUTTI_TRY(tutti_file_open(&file, path));
+    tutti_status s = TUTTI_OK;
+    if (file.bytes > TUTTI_MAX_PICTURE_BYTES)
+        s = tutti_fail(TUTTI_DATA, "'%s' has %llu bytes; pictures have at most %d", path,
+                       (unsigned long long)file.bytes, (int)TUTTI_MAX_PICTURE_BYTES);
+    if (!s) s = tutti_buffer_reserve(&r->bytes, (size_t)file.bytes);
+    if (!s) s = tutti_file_read(&file, 0, r->bytes.bytes, (size_t)file.bytes);
+    if (!s)
+        s = tutti_decode(r->decoder, &r->image, channels, fit, path, r->bytes.bytes,
+                         (size_t)file.bytes);
+    tutti_file_close(&file);
+    return s;
+}
+
+tutti_status tutti_reader_fetch_file(tutti_reader *r, const char *path, float *sample)
+{
+    const tutti_data *data = r->data;
+    if (!data->source->pixels)
+        return tutti_fail(TUTTI_ARGUMENT, "'%s' data are not pictures", data->source->kind);
+    tutti_augment whole = {.zoom = data->augment.zoom > 0 ? data->augment.zoom : 1};
+    const tutti_fit fit = tutti_view_fit(&whole, data->picture.height, data->picture.width, NULL);
+    TUTTI_TRY(tutti_reader_decode(r, path, data->picture.channels, &fit));
+    clear_tail(data, sample);
+    return render(r, &fit, NULL, sample);
+}

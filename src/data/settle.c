@@ -1,0 +1,171 @@
+/* Settles what a data set's samples look like: between what it has, what the net takes and what
+ * the user says. */
+#define _GNU_SOURCE
+#include "data/source.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { NATIVE_SLACK = 8 }; /* pixels a picture may be cropped or padded by without being scaled */
+
+static int numbers_of(tutti_sample_shape s)
+{
+    return s.channels * s.height * s.width;
+}
+
+/* Pictures as the net wants them. A net that takes a vector of the right length gets the numbers
+ * of the picture in their order. */
+static tutti_status settle_shape(tutti_data *data)
+{
+    const tutti_sample_shape want = data->options.shape, native = data->native;
+    data->shape = data->picture = native;
+    if (!want.channels) return TUTTI_OK;
+    data->shape = want;
+    if (want.height == 1 && want.width == 1 && want.channels == numbers_of(native)) return TUTTI_OK;
+    data->picture = want;
+    if (want.channels != 1 && want.channels != 3)
+        return tutti_fail(
+            TUTTI_SHAPE, "the net takes %dx%dx%d, but pictures have 1 or 3 channels (%dx%dx%d)",
+            want.height, want.width, want.channels, native.height, native.width, native.channels);
+    return TUTTI_OK;
+}
+
+static tutti_status check_size(const tutti_data *data)
+{
+    const tutti_sample_shape p = data->picture, n = data->native;
+    const int smaller = p.height < p.width ? p.height : p.width;
+    if (data->augment.zoom > 0) return TUTTI_OK;
+    if (p.height > n.height + NATIVE_SLACK || p.width > n.width + NATIVE_SLACK ||
+        p.height < n.height - NATIVE_SLACK || p.width < n.width - NATIVE_SLACK)
+        return tutti_fail(TUTTI_SHAPE,
+                          "the net takes pictures of %dx%d, these have %dx%d: add ',resize=%d' to "
+                          "--data to scale them",
+                          p.height, p.width, n.height, n.width, smaller);
+    return TUTTI_OK;
+}
+
+static tutti_status read_augment(tutti_data *data, tutti_spec *spec)
+{
+    tutti_augment *a = &data->augment;
+    const tutti_sample_shape p = data->picture;
+    const int smaller = p.height < p.width ? p.height : p.width;
+    int resize = 0;
+    TUTTI_TRY(tutti_spec_int(spec, "pad", &a->pad, 0, 4096));
+    TUTTI_TRY(tutti_spec_flag(spec, "flip", &a->flip));
+    TUTTI_TRY(tutti_spec_int(spec, "resize", &resize, 0, 4096));
+    if (resize && resize < smaller)
+        return tutti_fail(TUTTI_ARGUMENT, "--data %s: resize=%d is less than the net's %dx%d",
+                          spec->kind, resize, p.height, p.width);
+    if (resize) a->zoom = (double)resize / smaller;
+    TUTTI_TRY(tutti_spec_real(spec, "jitter", &a->jitter, 0, 3));
+    if (a->jitter > 0 && !(a->zoom > 0))
+        return tutti_fail(TUTTI_ARGUMENT, "--data %s: jitter= needs resize=", spec->kind);
+    return check_size(data);
+}
+
+static tutti_status check_normalisation(const tutti_data *data, const char *kind)
+{
+    for (int i = 0; i < data->frame; i++)
+        if (!(data->std[i] > 0) || !isfinite(data->std[i]) || !isfinite(data->mean[i]))
+            return tutti_fail(TUTTI_ARGUMENT, "--data %s: std must be positive", kind);
+    return TUTTI_OK;
+}
+
+/* From the trained model, else from the keys mean= and std=; *given says whether there is any. */
+static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool *given)
+{
+    const tutti_normalisation *model = &data->options.normalise;
+    float values[2][3];
+    int count[2] = {0, 0};
+    TUTTI_TRY(tutti_spec_reals(spec, "mean", values[0], &count[0], 3));
+    TUTTI_TRY(tutti_spec_reals(spec, "std", values[1], &count[1], 3));
+    const size_t bytes = (size_t)data->frame * sizeof(float);
+    *given = count[0] || count[1] || model->count;
+    if (model->count && model->count != data->frame)
+        return tutti_fail(TUTTI_SHAPE, "the model's mean has %d numbers, the data's %d",
+                          model->count, data->frame);
+    if (model->count) {
+        memcpy(data->mean, model->mean, bytes);
+        memcpy(data->std, model->std, bytes);
+    } else if (*given) {
+        if (count[0] != data->frame || count[1] != data->frame)
+            return tutti_fail(TUTTI_ARGUMENT, "--data %s: mean= and std= must both have %d numbers",
+                              spec->kind, data->frame);
+        memcpy(data->mean, values[0], bytes);
+        memcpy(data->std, values[1], bytes);
+    }
+    return *given ? check_normalisation(data, spec->kind) : TUTTI_OK;
+}
+
+/* The usual values for photographs (those of ImageNet); numbers stay as they are. */
+static void usual_normalisation(tutti_data *data)
+{
+    static const float mean[2][3] = {{0.449f}, {0.485f, 0.456f, 0.406f}};
+    static const float std[2][3] = {{0.226f}, {0.229f, 0.224f, 0.225f}};
+    const int colour = data->frame == 3;
+    for (int i = 0; i < data->frame; i++) {
+        data->mean[i] = data->source->pixels ? mean[colour][i] : 0;
+        data->std[i] = data->source->pixels ? std[colour][i] : 1;
+    }
+}
+
+tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
+{
+    bool given = false;
+    if (data->source->pixels) {
+        TUTTI_TRY(settle_shape(data));
+        TUTTI_TRY(read_augment(data, spec));
+        data->frame = data->picture.channels;
+        if (!data->options.augment) data->augment = (tutti_augment){.zoom = data->augment.zoom};
+    }
+    TUTTI_TRY(tutti_alloc(&data->mean, (size_t)data->frame, sizeof(float)));
+    TUTTI_TRY(tutti_alloc(&data->std, (size_t)data->frame, sizeof(float)));
+    TUTTI_TRY(given_normalisation(data, spec, &given));
+    TUTTI_TRY(tutti_spec_finish(spec));
+    if (given) return TUTTI_OK;
+    if (data->source->measure) return data->source->measure(data);
+    usual_normalisation(data);
+    return TUTTI_OK;
+}
+
+/* Exact: sums of whole numbers have no order. */
+static void add_up(const tutti_image *image, uint64_t sum[3], uint64_t square[3])
+{
+    const size_t channels = (size_t)image->channels;
+    const size_t end = (size_t)image->height * (size_t)image->width * channels;
+    for (size_t c = 0; c < channels; c++) {
+        uint32_t total = 0, squares = 0; /* enough for 66,000 pixels */
+        for (size_t i = c; i < end; i += channels) {
+            total += image->pixels[i];
+            squares += (uint32_t)image->pixels[i] * image->pixels[i];
+        }
+        sum[c] += total;
+        square[c] += squares;
+    }
+}
+
+tutti_status tutti_measure_pictures(tutti_data *data)
+{
+    uint64_t sum[3] = {0}, square[3] = {0}, count = 0;
+    const tutti_fit as_stored = {data->native.height, data->native.width, 0};
+    tutti_reader *reader = NULL;
+    tutti_status s = tutti_reader_create(&reader, data);
+    for (uint32_t id = 0; !s && id < (uint32_t)data->count[TUTTI_SPLIT_TRAIN]; id++) {
+        int label;
+        s = data->source->pixels(reader, TUTTI_SPLIT_TRAIN, id, &as_stored, &label);
+        if (!s) {
+            add_up(&reader->image, sum, square);
+            count += (uint64_t)reader->image.height * (uint64_t)reader->image.width;
+        } else if (s == TUTTI_DATA && data->options.skip_bad) s = TUTTI_OK;
+    }
+    tutti_reader_destroy(&reader);
+    for (int c = 0; !s && c < data->frame; c++) {
+        const double n = 255.0 * (double)(count ? count : 1), mean = (double)sum[c] / n;
+        const double variance = (double)square[c] / (n * 255.0) - mean * mean;
+        data->mean[c] = (float)mean;
+        data->std[c] = variance > 1e-8 ? (float)sqrt(variance) : 1;
+    }
+    return s;
+}

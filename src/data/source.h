@@ -1,0 +1,88 @@
+/* What data.c and the kinds of data sets share. A kind is a row of functions: pictures come as
+ * pixels and are cut and normalised by data.c; everything else comes as finished numbers. */
+#ifndef TUTTI_DATA_SOURCE_H
+#define TUTTI_DATA_SOURCE_H
+
+#include <sched.h> /* cpu_set_t: include this header under _GNU_SOURCE */
+#include <stdatomic.h>
+#include "base/hash.h"
+#include "data/data.h"
+#include "data/file.h"
+#include "data/image.h"
+#include "data/spec.h"
+#include "data/view.h"
+
+enum { TUTTI_MAX_CLASSES = 1 << 20, TUTTI_MAX_PICTURE_BYTES = 1 << 28 };
+
+typedef struct tutti_source {
+    const char *kind;
+    /* Reads the index: fills count, classes, names, and for pictures native and augment, for
+     * others shape and frame. What it keeps is data->state. close also cleans up after a failed
+     * open. */
+    tutti_status (*open)(tutti_data *data, tutti_spec *spec);
+    void (*close)(tutti_data *data);
+    /* One of these two. pixels fills reader->image with data->picture.channels channels. */
+    tutti_status (*pixels)(tutti_reader *reader, tutti_split split, uint32_t id,
+                           const tutti_fit *fit, int *label);
+    /* numbers fills 'sample'; random is NULL for an unvaried sample. */
+    tutti_status (*numbers)(tutti_reader *reader, tutti_split split, uint32_t id,
+                            const uint32_t random[4], float *sample, int *label);
+    /* Fills mean and std from the training samples; NULL where usual values do. */
+    tutti_status (*measure)(tutti_data *data);
+} tutti_source;
+
+extern const tutti_source tutti_source_fashion, tutti_source_idx, tutti_source_cifar10,
+    tutti_source_cifar100, tutti_source_images, tutti_source_kaldi, tutti_source_synthetic;
+
+struct tutti_data {
+    const tutti_source *source;
+    void *state;
+    tutti_data_options options;
+    cpu_set_t cpus; /* where the thread that opened it may run */
+    int count[TUTTI_SPLITS];
+    int classes;
+    tutti_names names;
+    tutti_sample_shape native;  /* pictures: as stored; the size to crop where sizes vary */
+    tutti_sample_shape picture; /* pictures: as cut */
+    tutti_sample_shape shape;   /* as the net sees it */
+    int frame;                  /* numbers that mean and std are for: channels, or a frame */
+    tutti_augment augment;
+    float *mean, *std;  /* [frame] */
+    tutti_hash *digest; /* while opening */
+    char hash[TUTTI_HASH_HEX];
+    char note[96]; /* what the description should say about the split */
+    char description[256];
+    atomic_uint *bad[TUTTI_SPLITS]; /* a bit for each sample known to be damaged */
+    atomic_int bad_count;
+};
+
+struct tutti_reader {
+    tutti_data *data;
+    tutti_decoder *decoder;
+    tutti_image image;
+    tutti_resampler resampler;
+    tutti_buffer bytes; /* a record or a file as stored */
+};
+
+/* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */
+tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
+
+/* The mean and deviation of all pixels of small pictures (at most 65,536 pixels each). */
+tutti_status tutti_measure_pictures(tutti_data *data) TUTTI_MUST_CHECK;
+
+/* Reads and decodes a JPEG or PNG file into reader->image. */
+tutti_status tutti_reader_decode(tutti_reader *reader, const char *path, int channels,
+                                 const tutti_fit *fit) TUTTI_MUST_CHECK;
+
+/* Adds to the data set's hash. Strings count with their final 0. */
+void tutti_data_digest(tutti_data *data, const void *bytes, size_t size);
+void tutti_data_digest_text(tutti_data *data, const char *text);
+void tutti_data_digest_int(tutti_data *data, int64_t value);
+
+/* For each percentage 'percent', whether number i of a sequence is held out for testing. */
+static inline bool tutti_held_out(int i, int percent)
+{
+    return (int64_t)(i + 1) * percent / 100 > (int64_t)i * percent / 100;
+}
+
+#endif

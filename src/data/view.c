@@ -1,0 +1,161 @@
+/* Scaling is separable: an output row is a weighted sum of a few picture rows (a long vector
+ * loop over bytes), and each of its pixels a weighted sum of a few pixels of that. Weights are
+ * computed once per picture and axis. The order of every sum is fixed by the view alone. */
+#include "data/view.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The terms of one output coordinate: picture coordinates first .. first+count-1. */
+typedef struct term {
+    int first, count;
+    const float *weight;
+} term;
+
+static double uniform(uint32_t random)
+{
+    return random * 0x1p-32;
+}
+
+tutti_fit tutti_view_fit(const tutti_augment *augment, int height, int width,
+                         const uint32_t random[4])
+{
+    const double jitter = random ? augment->jitter * uniform(random[0]) : 0;
+    return (tutti_fit){height, width, augment->zoom * (1 + jitter)};
+}
+
+/* Where a crop of 'size' begins in 'length' pixels with 'pad' more on both sides. */
+static int crop(int length, int size, int pad, const uint32_t *random)
+{
+    const int places = length + 2 * pad - size + 1;
+    if (!random || places <= 1) return (int)floor((length - size) / 2.0);
+    return (int)((uint64_t)*random * (uint64_t)places >> 32) - pad;
+}
+
+static int scaled(int length, double scale)
+{
+    return (int)fmin(floor(length * scale + 0.5), 1 << 30);
+}
+
+tutti_view tutti_view_of(const tutti_augment *augment, const tutti_fit *fit,
+                         const tutti_image *image, const uint32_t random[4])
+{
+    const double scale = tutti_fit_scale(fit, image->height, image->width);
+    const int height = scaled(image->height, scale), width = scaled(image->width, scale);
+    return (tutti_view){
+        .height = fit->height,
+        .width = fit->width,
+        .scale = scale,
+        .top = crop(height, fit->height, augment->pad, random ? &random[1] : NULL),
+        .left = crop(width, fit->width, augment->pad, random ? &random[2] : NULL),
+        .flip = random && augment->flip && random[3] >> 31,
+    };
+}
+
+void tutti_resampler_deinit(tutti_resampler *resampler)
+{
+    tutti_buffer_deinit(&resampler->rows);
+    tutti_buffer_deinit(&resampler->columns);
+    tutti_buffer_deinit(&resampler->line);
+}
+
+/* The terms of the output coordinate whose centre is at 'centre' of a picture of 'length'. */
+static term terms_at(double centre, double support, int length, float *weight)
+{
+    if (!(centre >= 0 && centre < length)) return (term){0, 0, weight};
+    int first = (int)ceil(centre - support - 0.5), last = (int)floor(centre + support - 0.5);
+    if (first < 0) first = 0;
+    if (last > length - 1) last = length - 1;
+    while (first < last && centre - (first + 0.5) >= support) first++;
+    while (last > first && (last + 0.5) - centre >= support) last--;
+    double sum = 0;
+    for (int i = first; i <= last; i++) sum += 1 - fabs(i + 0.5 - centre) / support;
+    for (int i = first; i <= last; i++)
+        weight[i - first] = (float)((1 - fabs(i + 0.5 - centre) / support) / sum);
+    return (term){first, last - first + 1, weight};
+}
+
+/* All terms of one axis, [size] of them in front of their weights. */
+static tutti_status terms_of_axis(tutti_buffer *buffer, term **out, int size, int length,
+                                  double scale, int offset, bool mirror)
+{
+    const double support = scale < 1 ? 1 / scale : 1;
+    const size_t most = (size_t)(2 * support) + 3;
+    const size_t n = (size_t)size;
+    TUTTI_TRY(tutti_buffer_reserve(buffer, n * (sizeof(term) + most * sizeof(float))));
+    term *terms = buffer->bytes;
+    float *weights = (float *)(terms + n);
+    for (int i = 0; i < size; i++) {
+        const int at = mirror ? size - 1 - i : i;
+        terms[i] =
+            terms_at((at + offset + 0.5) / scale, support, length, weights + (size_t)i * most);
+    }
+    *out = terms;
+    return TUTTI_OK;
+}
+
+static void blend_rows(float *restrict line, const tutti_image *image, const term *row, int begin,
+                       int end)
+{
+    const size_t pitch = (size_t)image->width * (size_t)image->channels;
+    memset(line + begin, 0, (size_t)(end - begin) * sizeof *line);
+    for (int k = 0; k < row->count; k++) {
+        const uint8_t *restrict pixels = image->pixels + (size_t)(row->first + k) * pitch;
+        const float weight = row->weight[k];
+        for (int i = begin; i < end; i++) line[i] += weight * (float)pixels[i];
+    }
+}
+
+static inline __attribute__((always_inline)) void blend_columns(float *restrict out,
+                                                                const float *restrict line,
+                                                                const term *columns, int width,
+                                                                const float *gain,
+                                                                const float *shift, int channels)
+{
+    for (int x = 0; x < width; x++, out += channels) {
+        const float *from = line + columns[x].first * channels;
+        float sum[3] = {0};
+        for (int k = 0; k < columns[x].count; k++)
+            for (int c = 0; c < channels; c++)
+                sum[c] += columns[x].weight[k] * from[k * channels + c];
+        for (int c = 0; c < channels; c++) out[c] = sum[c] * gain[c] + shift[c];
+    }
+}
+
+static void columns_used(const term *columns, int width, int *begin, int *end)
+{
+    *begin = columns[0].first, *end = 0;
+    for (int x = 0; x < width; x++) {
+        if (!columns[x].count) continue;
+        const int last = columns[x].first + columns[x].count;
+        if (columns[x].first < *begin || !*end) *begin = columns[x].first;
+        if (last > *end) *end = last;
+    }
+}
+
+tutti_status tutti_view_render(tutti_resampler *resampler, const tutti_view *view,
+                               const tutti_image *image, const float *mean, const float *std,
+                               float *out)
+{
+    const int channels = image->channels;
+    term *rows = NULL, *columns = NULL;
+    TUTTI_TRY(terms_of_axis(&resampler->rows, &rows, view->height, image->height, view->scale,
+                            view->top, false));
+    TUTTI_TRY(terms_of_axis(&resampler->columns, &columns, view->width, image->width, view->scale,
+                            view->left, view->flip));
+    TUTTI_TRY(tutti_buffer_reserve(&resampler->line,
+                                   (size_t)image->width * (size_t)channels * sizeof(float)));
+    float *line = resampler->line.bytes, gain[3], shift[3];
+    for (int c = 0; c < channels; c++) {
+        gain[c] = 1 / (255 * std[c]);
+        shift[c] = -mean[c] / std[c];
+    }
+    int begin = 0, end = 0;
+    columns_used(columns, view->width, &begin, &end);
+    for (int y = 0; y < view->height; y++, out += view->width * channels) {
+        if (begin < end) blend_rows(line, image, &rows[y], begin * channels, end * channels);
+        if (channels == 3) blend_columns(out, line, columns, view->width, gain, shift, 3);
+        else blend_columns(out, line, columns, view->width, gain, shift, 1);
+    }
+    return TUTTI_OK;
+}
