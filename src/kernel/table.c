@@ -6,12 +6,14 @@
 
 #include "base/cpu.h"
 #include "kernel/conv_kernels.h"
+#include "kernel/ops_kernels.h"
 
 #define DECLARE(isa)                                                         \
     double tutti_fma_rounds_##isa(long rounds, float *sink);                 \
     void tutti_stream_read_##isa(const float *x, size_t count, float *sink); \
     void tutti_stream_write_##isa(float *y, size_t count, float value);      \
     void tutti_stream_copy_##isa(float *y, const float *x, size_t count);    \
+    extern const tutti_ops_kernels tutti_ops_##isa;                          \
     extern const struct tutti_fc_kernels tutti_fc_##isa;                     \
     extern const tutti_conv_tiles tutti_conv_tiles_##isa;                    \
     extern const tutti_conv_gradient_tiles tutti_conv_gradient_tiles_##isa;  \
@@ -26,6 +28,7 @@ DECLARE(avx512)
         .name = #isa, .needs = (bits), .vlen = (lanes), .fma_rounds = tutti_fma_rounds_##isa, \
         .stream_read = tutti_stream_read_##isa, .stream_write = tutti_stream_write_##isa,     \
         .stream_copy = tutti_stream_copy_##isa, .conv = &conv_##isa, .fc = &tutti_fc_##isa,   \
+        .ops = &tutti_ops_##isa,                                                              \
     }
 
 const tutti_kernels tutti_kernel_table[] = {

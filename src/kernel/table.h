@@ -24,6 +24,7 @@ typedef struct tutti_kernels {
     void (*stream_copy)(float *y, const float *x, size_t count);
     const struct tutti_conv_kernels *conv; /* conv_kernels.h */
     const struct tutti_fc_kernels *fc;     /* fc_kernels.h */
+    const struct tutti_ops_kernels *ops;   /* ops_kernels.h */
 } tutti_kernels;
 
 /* All rows of this build, from plain C upwards; ends with a row without a name. */

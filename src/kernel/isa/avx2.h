@@ -81,3 +81,5 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
         v[i + 4] = _mm256_permute2f128_ps(a, b, 0x31);
     }
 }
+
+#include "kernel/isa/avx2_int.h"

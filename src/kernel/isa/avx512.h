@@ -98,3 +98,5 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++) v[i] = t[i];
 }
+
+#include "kernel/isa/avx512_int.h"

@@ -61,3 +61,5 @@ static inline void vf_transpose(vf v[VLEN])
 {
     (void)v;
 }
+
+#include "kernel/isa/scalar_int.h"

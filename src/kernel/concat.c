@@ -1,0 +1,142 @@
+/* Concatenation along channels. A part's blocks are copied as planes where they fall on whole
+ * blocks of the result, else lane by lane into the two blocks they touch. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernel/ops_kernels.h"
+#include "kernel/share.h"
+
+enum { B = TUTTI_BLOCK };
+
+typedef struct concat_job {
+    const tutti_ops_kernels *ops;
+    int samples, parts, pixels;
+    const int *c;
+    const float *const *x, *const *mask;
+    float *const *dx;
+    const float *dy;
+    float *y;
+} concat_job;
+
+static size_t blocks_of(int c)
+{
+    return (size_t)tutti_ceil_div(c, B);
+}
+
+static int channels_before(const concat_job *job, int part)
+{
+    int sum = 0;
+    for (int i = 0; i < part; i++) sum += job->c[i];
+    return sum;
+}
+
+/* 'lanes' lanes of each pixel of a plane. */
+static void copy_lanes(int pixels, int lanes, const float *from, float *to)
+{
+    if (lanes == B) {
+        memcpy(to, from, (size_t)pixels * B * sizeof *to);
+        return;
+    }
+    for (int i = 0; i < pixels; i++)
+        memcpy(to + (size_t)i * B, from + (size_t)i * B, (size_t)lanes * sizeof *to);
+}
+
+static void zero_lanes(int pixels, int lanes, float *to)
+{
+    for (int i = 0; i < pixels; i++) memset(to + (size_t)i * B, 0, (size_t)lanes * sizeof *to);
+}
+
+/* Part 'part' of one sample, x of which is 'x', into the result's sample y. */
+static void join_part(const concat_job *job, int part, const float *x, float *y)
+{
+    const size_t plane = (size_t)job->pixels * B;
+    const int first = channels_before(job, part), c = job->c[part];
+    for (int done = 0; done < c;) {
+        const int from = done % B, to = (first + done) % B;
+        int lanes = B - (from > to ? from : to);
+        if (lanes > c - done) lanes = c - done;
+        copy_lanes(job->pixels, lanes, x + (size_t)(done / B) * plane + from,
+                   y + (size_t)((first + done) / B) * plane + to);
+        done += lanes;
+    }
+}
+
+static void join_share(void *arg, int member, int size)
+{
+    const concat_job *job = arg;
+    const int total = channels_before(job, job->parts);
+    const size_t plane = (size_t)job->pixels * B;
+    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    for (size_t n = mine.begin; n < mine.end; n++) {
+        float *y = job->y + n * blocks_of(total) * plane;
+        for (int i = 0; i < job->parts; i++)
+            join_part(job, i, job->x[i] + n * blocks_of(job->c[i]) * plane, y);
+        if (total % B)
+            zero_lanes(job->pixels, B - total % B, y + (blocks_of(total) - 1) * plane + total % B);
+    }
+}
+
+static size_t floats_of(const concat_job *job)
+{
+    const size_t blocks = blocks_of(channels_before(job, job->parts));
+    return (size_t)job->samples * blocks * (size_t)job->pixels * B;
+}
+
+void tutti_concat(tutti_team *team, int n, int parts, const int *c, int pixels,
+                  const float *const *x, float *y)
+{
+    concat_job job = {.samples = n, .parts = parts, .pixels = pixels, .c = c, .x = x, .y = y};
+    tutti_team_run(tutti_team_for(team, floats_of(&job)), join_share, &job);
+}
+
+/* The channels of a part of one sample out of dy, into dx. */
+static void split_part(const concat_job *job, int part, const float *dy, float *dx)
+{
+    const size_t plane = (size_t)job->pixels * B;
+    const int first = channels_before(job, part), c = job->c[part];
+    for (int done = 0; done < c;) {
+        const int from = (first + done) % B, to = done % B;
+        int lanes = B - (from > to ? from : to);
+        if (lanes > c - done) lanes = c - done;
+        copy_lanes(job->pixels, lanes, dy + (size_t)((first + done) / B) * plane + from,
+                   dx + (size_t)(done / B) * plane + to);
+        done += lanes;
+    }
+    if (c % B) zero_lanes(job->pixels, B - c % B, dx + (size_t)(c / B) * plane + c % B);
+}
+
+/* As split_part, with a mask. Whole blocks are masked on the way, others after they were moved. */
+static void split_masked(const concat_job *job, int part, const float *dy, const float *mask,
+                         float *dx)
+{
+    const size_t plane = (size_t)job->pixels * B, first = (size_t)channels_before(job, part);
+    const bool whole = first % B == 0 && job->c[part] % B == 0;
+    if (!whole) split_part(job, part, dy, dx);
+    const tutti_flat flat = {.a = whole ? dy + first / B * plane : dx, .mask = mask, .y = dx};
+    job->ops->mask(&flat, 0, blocks_of(job->c[part]) * plane);
+}
+
+static void split_share(void *arg, int member, int size)
+{
+    const concat_job *job = arg;
+    const size_t plane = (size_t)job->pixels * B;
+    const size_t total = blocks_of(channels_before(job, job->parts)) * plane;
+    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    for (size_t n = mine.begin; n < mine.end; n++)
+        for (int i = 0; i < job->parts; i++) {
+            const size_t at = n * blocks_of(job->c[i]) * plane;
+            if (!job->dx[i]) continue;
+            if (job->mask && job->mask[i])
+                split_masked(job, i, job->dy + n * total, job->mask[i] + at, job->dx[i] + at);
+            else split_part(job, i, job->dy + n * total, job->dx[i] + at);
+        }
+}
+
+void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, int parts,
+                           const int *c, int pixels, const float *dy, const float *const *mask,
+                           float *const *dx)
+{
+    concat_job job = {.ops = row->ops, .samples = n, .parts = parts, .pixels = pixels, .c = c};
+    job.dy = dy, job.mask = mask, job.dx = dx;
+    tutti_team_run(tutti_team_for(team, floats_of(&job)), split_share, &job);
+}

@@ -1,0 +1,51 @@
+#include "kernel/flat.h"
+
+#include <string.h>
+
+#include "kernel/share.h"
+
+typedef struct flat_job {
+    tutti_flat_fn *kernel;
+    const tutti_flat *flat;
+    size_t blocks;
+} flat_job;
+
+static void run_share(void *arg, int member, int size)
+{
+    const flat_job *job = arg;
+    const tutti_range mine = tutti_range_of(job->blocks, size, member);
+    job->kernel(job->flat, mine.begin * TUTTI_BLOCK, mine.end * TUTTI_BLOCK);
+}
+
+static const float *padded(float pad[TUTTI_BLOCK], const float *x, size_t begin, size_t rest)
+{
+    if (!x) return NULL;
+    memcpy(pad, x + begin, rest * sizeof *x);
+    return pad;
+}
+
+/* The last few elements, which do not fill a vector, in padded copies. */
+static void run_rest(tutti_flat_fn *kernel, const tutti_flat *flat, size_t begin, size_t rest)
+{
+    float a[TUTTI_BLOCK] = {0}, b[TUTTI_BLOCK] = {0}, mask[TUTTI_BLOCK] = {0};
+    float y[TUTTI_BLOCK] = {0}, v[TUTTI_BLOCK] = {0};
+    tutti_flat last = *flat;
+    last.a = padded(a, flat->a, begin, rest);
+    last.b = padded(b, flat->b, begin, rest);
+    last.mask = padded(mask, flat->mask, begin, rest);
+    padded(y, flat->y, begin, rest);
+    padded(v, flat->v, begin, rest);
+    last.y = y;
+    last.v = v;
+    kernel(&last, 0, TUTTI_BLOCK);
+    memcpy(flat->y + begin, y, rest * sizeof *y);
+    if (flat->v) memcpy(flat->v + begin, v, rest * sizeof *v);
+}
+
+void tutti_flat_run(tutti_team *team, tutti_flat_fn *kernel, const tutti_flat *flat, size_t count)
+{
+    flat_job job = {kernel, flat, count / TUTTI_BLOCK};
+    tutti_team_run(tutti_team_for(team, count), run_share, &job);
+    const size_t rest = count % TUTTI_BLOCK;
+    if (rest) run_rest(kernel, flat, count - rest, rest);
+}

@@ -1,0 +1,132 @@
+/* Elementwise kernels. Vectors of 16 floats, whole ones only: the driver sees to the rest. */
+#include "kernel/isa/isa.h"
+#include "kernel/isa/math.h"
+#include "kernel/ops_kernels.h"
+
+#define FLAT(name)                 \
+    tutti_flat_fn NAME(op_##name); \
+    void NAME(op_##name)(const tutti_flat *f, size_t begin, size_t end)
+#define EACH(i) for (size_t i = begin; i < end; i += VLEN)
+
+/* a where mask > 0 or NaN, else zero; a itself without a mask */
+INLINE vf masked(vf a, const float *mask, size_t i)
+{
+    return mask ? vf_gate(a, vf_load(mask + i)) : a;
+}
+
+FLAT(add)
+{
+    const float *a = f->a, *b = f->b;
+    float *y = f->y;
+    if (f->relu) EACH(i)
+        {
+            const vf sum = vf_add(vf_load(a + i), vf_load(b + i));
+            vf_store(y + i, vf_gate(sum, sum));
+        }
+    else EACH(i) vf_store(y + i, vf_add(vf_load(a + i), vf_load(b + i)));
+}
+
+FLAT(scale)
+{
+    const vf factor = vf_set1(f->factor);
+    EACH(i) vf_store(f->y + i, vf_mul(factor, vf_load(f->a + i)));
+}
+
+FLAT(axpy)
+{
+    const vf factor = vf_set1(f->factor);
+    EACH(i) vf_store(f->y + i, vf_fma(factor, vf_load(f->a + i), vf_load(f->y + i)));
+}
+
+FLAT(relu)
+{
+    EACH(i)
+    {
+        const vf a = vf_load(f->a + i);
+        vf_store(f->y + i, vf_gate(a, a));
+    }
+}
+
+FLAT(mask)
+{
+    EACH(i) vf_store(f->y + i, masked(vf_load(f->a + i), f->mask, i));
+}
+
+FLAT(sigmoid)
+{
+    const vi lanes = vi_set1(f->lanes);
+    EACH(i)
+    {
+        const vi lane = vi_add(vi_lanes(), vi_set1((int)(i % TUTTI_BLOCK)));
+        const vf y = vf_sigmoid(vf_load(f->a + i));
+        vf_store(f->y + i, vf_select(vi_ge_u(lane, lanes), vf_zero(), y));
+    }
+}
+
+FLAT(sigmoid_backward)
+{
+    const vf one = vf_set1(1.0f);
+    EACH(i)
+    {
+        const vf y = vf_load(f->b + i);
+        const vf dx = vf_mul(vf_load(f->a + i), vf_mul(y, vf_sub(one, y)));
+        vf_store(f->y + i, masked(dx, f->mask, i));
+    }
+}
+
+FLAT(tanh)
+{
+    EACH(i) vf_store(f->y + i, vf_tanh(vf_load(f->a + i)));
+}
+
+FLAT(tanh_backward)
+{
+    const vf one = vf_set1(1.0f);
+    EACH(i)
+    {
+        const vf y = vf_load(f->b + i);
+        const vf dx = vf_mul(vf_load(f->a + i), vf_fma(vf_sub(vf_zero(), y), y, one));
+        vf_store(f->y + i, masked(dx, f->mask, i));
+    }
+}
+
+FLAT(exp)
+{
+    EACH(i) vf_store(f->y + i, vf_exp(vf_load(f->a + i)));
+}
+
+FLAT(log)
+{
+    EACH(i) vf_store(f->y + i, vf_log(vf_load(f->a + i)));
+}
+
+INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)
+{
+    const vf scale = vf_set1(f->sgd->gradient_scale), decay = vf_set1(f->sgd->weight_decay);
+    const vf mu = vf_set1(f->sgd->momentum), step = vf_set1(-f->sgd->lr);
+    EACH(i)
+    {
+        const vf w = vf_load(f->y + i);
+        const vf d = vf_fma(decay, w, vf_mul(scale, vf_load(f->a + i)));
+        vf move = d;
+        if (momentum) {
+            move = vf_fma(mu, vf_load(f->v + i), d);
+            vf_store(f->v + i, move);
+            if (nesterov) move = vf_fma(mu, move, d);
+        }
+        vf_store(f->y + i, vf_fma(step, move, w));
+    }
+}
+
+FLAT(sgd)
+{
+    if (f->sgd->momentum == 0.0f) sgd(f, false, false, begin, end);
+    else if (f->sgd->nesterov) sgd(f, true, true, begin, end);
+    else sgd(f, true, false, begin, end);
+}
+
+tutti_leaf_squares_fn NAME(op_leaf_squares);
+void NAME(op_leaf_squares)(size_t leaves, const float *x, double *sums)
+{
+    for (size_t i = 0; i < leaves; i++) sums[i] = squares_of_16(x + i * TUTTI_BLOCK);
+}

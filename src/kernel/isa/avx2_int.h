@@ -1,0 +1,123 @@
+/* The vector vocabulary, second part, AVX2; see avx512_int.h. */
+
+typedef __m256 vm; /* all bits of a lane set or none */
+typedef __m256i vi;
+
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+static inline vm vf_gt(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GT_OQ);
+}
+static inline vm vf_nle(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_NLE_UQ);
+}
+static inline vm vf_is_nan(vf a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return _mm256_or_ps(a, b);
+}
+static inline vf vf_select(vm m, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, m);
+}
+static inline vf vf_keep(vm m, vf a)
+{
+    return _mm256_and_ps(m, a);
+}
+
+static inline vi vi_set1(int x)
+{
+    return _mm256_set1_epi32(x);
+}
+static inline vi vi_lanes(void)
+{
+    return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+static inline vi vi_sub(vi a, vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+static inline vi vi_xor(vi a, vi b)
+{
+    return _mm256_xor_si256(a, b);
+}
+static inline vi vi_shl23(vi a)
+{
+    return _mm256_slli_epi32(a, 23);
+}
+static inline vi vi_sar23(vi a)
+{
+    return _mm256_srai_epi32(a, 23);
+}
+static inline vi vi_sar1(vi a)
+{
+    return _mm256_srai_epi32(a, 1);
+}
+static inline vi vi_select(vm m, vi a, vi b)
+{
+    return _mm256_blendv_epi8(b, a, _mm256_castps_si256(m));
+}
+static inline vm vi_eq(vi a, vi b)
+{
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b));
+}
+static inline vm vi_ge_u(vi a, vi b)
+{
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a));
+}
+static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
+{
+    const vi even = _mm256_mul_epu32(a, b);
+    const vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
+static inline vi vi_load_u16(const unsigned short *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+static inline void vi_store_u16(unsigned short *p, vi a)
+{
+    const __m128i low = _mm256_castsi256_si128(a), high = _mm256_extracti128_si256(a, 1);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(low, high));
+}
+
+static inline vi vi_of_bits(vf a)
+{
+    return _mm256_castps_si256(a);
+}
+static inline vf vf_of_bits(vi a)
+{
+    return _mm256_castsi256_ps(a);
+}
+static inline vf vf_of_int(vi a)
+{
+    return _mm256_cvtepi32_ps(a);
+}
+
+static inline double squares_of_16(const float *x)
+{
+    const __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(x + 4));
+    const __m256d c = _mm256_cvtps_pd(_mm_loadu_ps(x + 8)),
+                  d = _mm256_cvtps_pd(_mm_loadu_ps(x + 12));
+    const __m256d low = _mm256_fmadd_pd(a, a, _mm256_mul_pd(c, c));
+    const __m256d high = _mm256_fmadd_pd(b, b, _mm256_mul_pd(d, d));
+    const __m256d four = _mm256_add_pd(low, high);
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}

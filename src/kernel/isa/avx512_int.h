@@ -1,0 +1,141 @@
+/* The vector vocabulary, second part, AVX-512: masks (vm), 32-bit integers (vi), bits, and a sum
+ * in double. Comparisons and choices behave alike in all rows, also on NaN. */
+
+typedef __mmask16 vm;
+typedef __m512i vi;
+
+/* ---- floats and masks ---- */
+
+/* a < b ? a : b, so b when they are unordered */
+static inline vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+static inline vm vf_gt(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+/* not a <= b: true of NaN */
+static inline vm vf_nle(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ);
+}
+static inline vm vf_is_nan(vf a)
+{
+    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+}
+static inline vm vm_or(vm a, vm b)
+{
+    return a | b;
+}
+/* m ? a : b */
+static inline vf vf_select(vm m, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(m, b, a);
+}
+/* m ? a : 0 */
+static inline vf vf_keep(vm m, vf a)
+{
+    return _mm512_maskz_mov_ps(m, a);
+}
+
+/* ---- integers ---- */
+
+static inline vi vi_set1(int x)
+{
+    return _mm512_set1_epi32(x);
+}
+/* 0, 1, .. VLEN-1 */
+static inline vi vi_lanes(void)
+{
+    return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+static inline vi vi_sub(vi a, vi b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+static inline vi vi_xor(vi a, vi b)
+{
+    return _mm512_xor_si512(a, b);
+}
+static inline vi vi_shl23(vi a)
+{
+    return _mm512_slli_epi32(a, 23);
+}
+/* arithmetic shifts */
+static inline vi vi_sar23(vi a)
+{
+    return _mm512_srai_epi32(a, 23);
+}
+static inline vi vi_sar1(vi a)
+{
+    return _mm512_srai_epi32(a, 1);
+}
+static inline vi vi_select(vm m, vi a, vi b)
+{
+    return _mm512_mask_blend_epi32(m, b, a);
+}
+static inline vm vi_eq(vi a, vi b)
+{
+    return _mm512_cmpeq_epi32_mask(a, b);
+}
+/* a >= b, unsigned */
+static inline vm vi_ge_u(vi a, vi b)
+{
+    return _mm512_cmpge_epu32_mask(a, b);
+}
+/* the two halves of the unsigned 64-bit product */
+static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
+{
+    const vi even = _mm512_mul_epu32(a, b);
+    const vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    *high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd);
+    *low = _mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
+}
+static inline vi vi_load_u16(const unsigned short *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+static inline void vi_store_u16(unsigned short *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a));
+}
+
+/* ---- between them ---- */
+
+static inline vi vi_of_bits(vf a)
+{
+    return _mm512_castps_si512(a);
+}
+static inline vf vf_of_bits(vi a)
+{
+    return _mm512_castsi512_ps(a);
+}
+/* the number, rounded to nearest even */
+static inline vf vf_of_int(vi a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
+
+/* ---- double ---- */
+
+/* The sum of the squares of 16 floats, by halves: x[l]^2 + x[l+8]^2, then 4 lanes, 2, 1. A square
+ * of a float is exact in double, so fused or not makes no difference. */
+static inline double squares_of_16(const float *x)
+{
+    const __m512d a = _mm512_cvtps_pd(_mm256_loadu_ps(x));
+    const __m512d b = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8));
+    const __m512d eight = _mm512_fmadd_pd(a, a, _mm512_mul_pd(b, b));
+    const __m256d four =
+        _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}

@@ -1,0 +1,262 @@
+#include "kernel/layout.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernel/share.h"
+#include "kernel/table.h"
+
+enum { B = TUTTI_BLOCK };
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- activations: threads share (sample, block) planes, or samples ---- */
+
+typedef struct move_job {
+    int samples, c;
+    size_t pixels;
+    const float *from;
+    float *to;
+} move_job;
+
+static size_t blocks_of(int c)
+{
+    return (size_t)tutti_ceil_div(c, B);
+}
+
+static void run(tutti_team *team, tutti_team_job *share, move_job *job)
+{
+    const size_t floats = (size_t)job->samples * (size_t)job->c * job->pixels;
+    tutti_team_run(tutti_team_for(team, floats), share, job);
+}
+
+/* 'lanes' planes of the source, each 'pixels' long, become one of blocks. */
+static void block_plane(size_t pixels, int lanes, const float *planes, float *block)
+{
+    if (lanes == B) {
+        for (size_t i = 0; i < pixels; i++)
+            for (int l = 0; l < B; l++) block[i * B + (size_t)l] = planes[(size_t)l * pixels + i];
+        return;
+    }
+    for (size_t i = 0; i < pixels; i++)
+        for (int l = 0; l < B; l++)
+            block[i * B + (size_t)l] = l < lanes ? planes[(size_t)l * pixels + i] : 0.0f;
+}
+
+static void to_blocked_share(void *arg, int member, int size)
+{
+    const move_job *job = arg;
+    const size_t blocks = blocks_of(job->c), c = (size_t)job->c;
+    const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const size_t channel = i / blocks * c + i % blocks * B;
+        block_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
+                    job->from + channel * job->pixels, job->to + i * job->pixels * B);
+    }
+}
+
+void tutti_nchw_to_blocked(tutti_team *team, int n, int c, int pixels, const float *nchw,
+                           float *blocked)
+{
+    move_job job = {n, c, (size_t)pixels, nchw, blocked};
+    run(team, to_blocked_share, &job);
+}
+
+static void unblock_plane(size_t pixels, int lanes, const float *block, float *planes)
+{
+    enum { TILE = 16 }; /* pixels whose vectors stay in the cache while the lanes are written */
+    for (size_t tile = 0; tile < pixels; tile += TILE) {
+        const size_t end = tile + TILE < pixels ? tile + TILE : pixels;
+        for (int l = 0; l < lanes; l++)
+            for (size_t i = tile; i < end; i++)
+                planes[(size_t)l * pixels + i] = block[i * B + (size_t)l];
+    }
+}
+
+static void from_blocked_share(void *arg, int member, int size)
+{
+    const move_job *job = arg;
+    const size_t blocks = blocks_of(job->c), c = (size_t)job->c;
+    const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const size_t channel = i / blocks * c + i % blocks * B;
+        unblock_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
+                      job->from + i * job->pixels * B, job->to + channel * job->pixels);
+    }
+}
+
+void tutti_blocked_to_nchw(tutti_team *team, int n, int c, int pixels, const float *blocked,
+                           float *nchw)
+{
+    move_job job = {n, c, (size_t)pixels, blocked, nchw};
+    run(team, from_blocked_share, &job);
+}
+
+static void to_nhwc_share(void *arg, int member, int size)
+{
+    const move_job *job = arg;
+    const size_t c = (size_t)job->c, pixels = job->pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->samples * pixels, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const float *from = job->from + i / pixels * c * pixels + i % pixels;
+        for (size_t channel = 0; channel < c; channel++)
+            job->to[i * c + channel] = from[channel * pixels];
+    }
+}
+
+void tutti_nchw_to_nhwc(tutti_team *team, int n, int c, int pixels, const float *nchw, float *nhwc)
+{
+    move_job job = {n, c, (size_t)pixels, nchw, nhwc};
+    run(team, to_nhwc_share, &job);
+}
+
+static void from_nhwc_share(void *arg, int member, int size)
+{
+    const move_job *job = arg;
+    const size_t c = (size_t)job->c, pixels = job->pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->samples * pixels, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        float *to = job->to + i / pixels * c * pixels + i % pixels;
+        for (size_t channel = 0; channel < c; channel++)
+            to[channel * pixels] = job->from[i * c + channel];
+    }
+}
+
+void tutti_nhwc_to_nchw(tutti_team *team, int n, int c, int pixels, const float *nhwc, float *nchw)
+{
+    move_job job = {n, c, (size_t)pixels, nhwc, nchw};
+    run(team, from_nhwc_share, &job);
+}
+
+/* ---- weights ---- */
+
+/* Input channels as our layout stores them. */
+static size_t stored_c(const tutti_weight_shape *shape)
+{
+    return shape->compact ? (size_t)shape->c : tutti_round_up((size_t)shape->c, B);
+}
+
+static size_t taps_of(const tutti_weight_shape *shape)
+{
+    return (size_t)shape->r * (size_t)shape->s;
+}
+
+size_t tutti_weight_blocked_count(const tutti_weight_shape *shape)
+{
+    return tutti_round_up((size_t)shape->k, B) * stored_c(shape) * taps_of(shape);
+}
+
+size_t tutti_weight_torch_count(const tutti_weight_shape *shape)
+{
+    return (size_t)shape->k * (size_t)shape->c * taps_of(shape);
+}
+
+int64_t tutti_weight_torch_index(const tutti_weight_shape *shape, size_t at)
+{
+    const size_t taps = taps_of(shape), run = shape->compact ? (size_t)shape->c : B;
+    const size_t lane = at % B, row = at / B % run, tap = at / B / run % taps;
+    const size_t outer = at / B / run / taps, runs = stored_c(shape) / run;
+    const size_t c = outer % runs * run + row, k = outer / runs * B + lane;
+    if (k >= (size_t)shape->k || c >= (size_t)shape->c) return -1;
+    return (int64_t)((k * (size_t)shape->c + c) * taps + tap);
+}
+
+void tutti_strip_from_torch(const tutti_weight_shape *shape, size_t begin, size_t end,
+                            const float *torch, float *strip)
+{
+    for (size_t at = begin; at < end; at++) {
+        const int64_t index = tutti_weight_torch_index(shape, at);
+        strip[at - begin] = index < 0 ? 0.0f : torch[index];
+    }
+}
+
+void tutti_strip_to_torch(const tutti_weight_shape *shape, size_t begin, size_t end,
+                          const float *strip, float *torch)
+{
+    for (size_t at = begin; at < end; at++) {
+        const int64_t index = tutti_weight_torch_index(shape, at);
+        if (index >= 0) torch[index] = strip[at - begin];
+    }
+}
+
+/* A tile is one block of output channels by one run of input channels (16, or all c if compact),
+ * all taps: [taps][run][16] in ours, contiguous. Threads share tiles. */
+typedef struct weight_job {
+    const tutti_weight_shape *shape;
+    const float *from;
+    float *to;
+} weight_job;
+
+typedef struct weight_tile {
+    size_t at;    /* first float in ours */
+    size_t torch; /* first float in torch's */
+    size_t run;   /* rows of 16 floats per tap, */
+    int c, k;     /* of which the first c are channels; of 16 lanes the first k are */
+} weight_tile;
+
+static weight_tile tile_of(const tutti_weight_shape *shape, size_t i)
+{
+    const size_t run = shape->compact ? (size_t)shape->c : B, runs = stored_c(shape) / run;
+    const int c0 = (int)(i % runs * run), k0 = (int)(i / runs) * B;
+    return (weight_tile){.at = i * taps_of(shape) * run * B,
+                         .torch = ((size_t)k0 * (size_t)shape->c + (size_t)c0) * taps_of(shape),
+                         .run = run,
+                         .c = min_int((int)run, shape->c - c0),
+                         .k = min_int(B, shape->k - k0)};
+}
+
+static tutti_range tiles_of(const tutti_weight_shape *shape, int size, int member)
+{
+    const size_t tile = taps_of(shape) * (shape->compact ? (size_t)shape->c : B) * B;
+    return tutti_range_of(tutti_weight_blocked_count(shape) / tile, size, member);
+}
+
+static void from_torch_share(void *arg, int member, int size)
+{
+    const weight_job *job = arg;
+    const size_t taps = taps_of(job->shape), next_k = (size_t)job->shape->c * taps;
+    const tutti_range mine = tiles_of(job->shape, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const weight_tile tile = tile_of(job->shape, i);
+        const float *from = job->from + tile.torch;
+        float *to = job->to + tile.at;
+        memset(to, 0, taps * tile.run * B * sizeof *to);
+        for (size_t k = 0; k < (size_t)tile.k; k++)
+            for (size_t c = 0; c < (size_t)tile.c; c++)
+                for (size_t t = 0; t < taps; t++)
+                    to[(t * tile.run + c) * B + k] = from[k * next_k + c * taps + t];
+    }
+}
+
+void tutti_weights_from_torch(tutti_team *team, const tutti_weight_shape *shape, const float *torch,
+                              float *blocked)
+{
+    weight_job job = {shape, torch, blocked};
+    tutti_team_run(tutti_team_for(team, tutti_weight_blocked_count(shape)), from_torch_share, &job);
+}
+
+static void to_torch_share(void *arg, int member, int size)
+{
+    const weight_job *job = arg;
+    const size_t taps = taps_of(job->shape), next_k = (size_t)job->shape->c * taps;
+    const tutti_range mine = tiles_of(job->shape, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const weight_tile tile = tile_of(job->shape, i);
+        const float *from = job->from + tile.at;
+        float *to = job->to + tile.torch;
+        for (size_t k = 0; k < (size_t)tile.k; k++)
+            for (size_t c = 0; c < (size_t)tile.c; c++)
+                for (size_t t = 0; t < taps; t++)
+                    to[k * next_k + c * taps + t] = from[(t * tile.run + c) * B + k];
+    }
+}
+
+void tutti_weights_to_torch(tutti_team *team, const tutti_weight_shape *shape, const float *blocked,
+                            float *torch)
+{
+    weight_job job = {shape, blocked, torch};
+    tutti_team_run(tutti_team_for(team, tutti_weight_blocked_count(shape)), to_torch_share, &job);
+}

@@ -1,0 +1,79 @@
+/* The row's part of ops.h and pool.h: what one thread does. Bodies in *_tmpl.c. */
+#ifndef TUTTI_KERNEL_OPS_KERNELS_H
+#define TUTTI_KERNEL_OPS_KERNELS_H
+
+#include "kernel/ops.h"
+#include "kernel/pool.h"
+
+/* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input) and v where the kernel
+ * has one, at begin .. end-1, both multiples of 16. */
+typedef struct tutti_flat {
+    const float *a, *b, *mask;
+    float *y, *v;
+    float factor;
+    bool relu;
+    int lanes; /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
+    const tutti_sgd *sgd;
+} tutti_flat;
+typedef void tutti_flat_fn(const tutti_flat *flat, size_t begin, size_t end);
+
+/* Sums of the squares of 'leaves' leaves of 16 floats. */
+typedef void tutti_leaf_squares_fn(size_t leaves, const float *x, double *sums);
+
+/* Vectors first .. end-1 (of 16 floats, counted over all channels of the layer) of the sample that
+ * key->sample names; x, mask (may be NULL) and y point at vector 'first'. An element stays when its
+ * number is >= threshold and is multiplied by 'factor'. */
+typedef void tutti_drop_fn(const tutti_random_key *key, uint32_t threshold, float factor,
+                           uint32_t first, uint32_t end, const float *x, const float *mask,
+                           float *y);
+
+/* Pixels begin .. end-1 of one sample. Forward has neither dy nor mask, and writes y into dx. */
+typedef void tutti_lrn_fn(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
+                          const float *x, const float *dy, const float *mask, float *dx);
+
+/* One sample; label may be NULL, then there is no loss. */
+typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *p,
+                              float *loss);
+
+/* One plane: one channel block of one sample. */
+typedef void tutti_max_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,
+                               uint16_t *tap);
+typedef void tutti_max_unpool_fn(const tutti_pool_shape *shape, const float *dy,
+                                 const uint16_t *tap, const float *y_mask, float *dx);
+typedef void tutti_average_pool_fn(const tutti_pool_shape *shape, const float *x, float *y);
+typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float *dy,
+                                     const float *mask, float *dx);
+
+// clang-format off
+#define TUTTI_OPS_MAP(X)                                          \
+    X(tutti_flat_fn, add)              /* y = a + b */            \
+    X(tutti_flat_fn, scale)            /* y = factor * a */       \
+    X(tutti_flat_fn, axpy)             /* y = factor * a + y */   \
+    X(tutti_flat_fn, relu)                                        \
+    X(tutti_flat_fn, mask)             /* y = a, 0 by mask */     \
+    X(tutti_flat_fn, sigmoid)                                     \
+    X(tutti_flat_fn, sigmoid_backward) /* dy = a, output = b */   \
+    X(tutti_flat_fn, tanh)                                        \
+    X(tutti_flat_fn, tanh_backward)    /* dy = a, output = b */   \
+    X(tutti_flat_fn, sgd)              /* gradient = a, w = y */  \
+    X(tutti_flat_fn, exp)              /* the vector functions */ \
+    X(tutti_flat_fn, log)              /* themselves, to test */  \
+    X(tutti_leaf_squares_fn, leaf_squares)                        \
+    X(tutti_drop_fn, drop)                                        \
+    X(tutti_lrn_fn, lrn_forward)                                  \
+    X(tutti_lrn_fn, lrn_backward)                                 \
+    X(tutti_softmax_fn, softmax)                                  \
+    X(tutti_max_pool_fn, max_pool)                                \
+    X(tutti_max_unpool_fn, max_unpool)                            \
+    X(tutti_average_pool_fn, average_pool)                        \
+    X(tutti_average_unpool_fn, average_unpool)
+// clang-format on
+
+struct tutti_ops_kernels {
+#define X(type, name) type *name;
+    TUTTI_OPS_MAP(X)
+#undef X
+};
+typedef struct tutti_ops_kernels tutti_ops_kernels;
+
+#endif

@@ -1,0 +1,93 @@
+/* Softmax, its loss, its gradient, and whether the label was among the best. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "kernel/ops_kernels.h"
+#include "kernel/share.h"
+
+typedef struct softmax_job {
+    const tutti_ops_kernels *ops;
+    int samples, classes;
+    const float *x;
+    const int32_t *labels;
+    float scale, *y, *loss;
+    int32_t *rank;
+} softmax_job;
+
+static size_t row_of(int classes)
+{
+    return tutti_round_up((size_t)classes, TUTTI_BLOCK);
+}
+
+static void run(tutti_team *team, tutti_team_job *share, softmax_job *job)
+{
+    const size_t floats = (size_t)job->samples * row_of(job->classes);
+    tutti_team_run(tutti_team_for(team, floats), share, job);
+}
+
+static void forward_share(void *arg, int member, int size)
+{
+    const softmax_job *job = arg;
+    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const size_t at = i * row_of(job->classes);
+        const bool loss = job->labels && job->loss;
+        job->ops->softmax(job->classes, job->x + at, loss ? job->labels + i : NULL, job->y + at,
+                          loss ? job->loss + i : NULL);
+    }
+}
+
+void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
+                   const int32_t *labels, float *p, float *loss)
+{
+    softmax_job job = {row->ops, n, classes, x, labels, 0.0f, p, loss, NULL};
+    run(team, forward_share, &job);
+}
+
+static void backward_share(void *arg, int member, int size)
+{
+    const softmax_job *job = arg;
+    const size_t width = row_of(job->classes);
+    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++) {
+        const float *p = job->x + i * width;
+        float *dx = job->y + i * width;
+        const int32_t label = job->labels[i];
+        const float at_label = job->scale * (p[label] - 1.0f); /* before dx, which may be p */
+        const tutti_flat flat = {.a = p, .y = dx, .factor = job->scale};
+        job->ops->scale(&flat, 0, width);
+        dx[label] = at_label;
+    }
+}
+
+void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,
+                            const float *p, const int32_t *labels, float scale, float *dx)
+{
+    softmax_job job = {row->ops, n, classes, p, labels, scale, dx, NULL, NULL};
+    run(team, backward_share, &job);
+}
+
+static int32_t rank_of(int classes, const float *x, int32_t label)
+{
+    const float score = x[label];
+    if (isnan(score)) return classes;
+    int32_t above = 0;
+    for (int i = 0; i < label; i++) above += !(x[i] < score);
+    for (int i = label + 1; i < classes; i++) above += !(x[i] <= score);
+    return above;
+}
+
+static void rank_share(void *arg, int member, int size)
+{
+    const softmax_job *job = arg;
+    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++)
+        job->rank[i] = rank_of(job->classes, job->x + i * row_of(job->classes), job->labels[i]);
+}
+
+void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, const int32_t *labels,
+                      int32_t *rank)
+{
+    softmax_job job = {NULL, n, classes, x, labels, 0.0f, NULL, NULL, rank};
+    run(team, rank_share, &job);
+}

@@ -1,0 +1,141 @@
+/* Sums in the one order: the tree over given subtrees, and the tree of squares of an array.
+ *
+ * The squares of a part of an array are cut into aligned subtrees, nodes, of the same size where
+ * the part is large. Threads share the nodes; the caller joins them. As every node is a subtree of
+ * the one tree, their size has no influence on the bits. */
+#include <string.h>
+
+#include "kernel/ops_kernels.h"
+#include "kernel/share.h"
+
+void tutti_sum_init(tutti_sum *sum, int leaves)
+{
+    tutti_tree_stack_init(&sum->stack, leaves);
+}
+
+void tutti_sum_add(tutti_sum *sum, tutti_subtree root, double value)
+{
+    sum->value[tutti_tree_push(&sum->stack, root)] = value;
+    while (tutti_tree_join(&sum->stack))
+        sum->value[sum->stack.depth - 1] += sum->value[sum->stack.depth];
+}
+
+double tutti_sum_value(const tutti_sum *sum)
+{
+    return sum->stack.depth ? sum->value[0] : 0.0;
+}
+
+double tutti_grain_loss(int samples, const float *loss)
+{
+    double sum = 0.0;
+    for (int i = 0; i < samples; i++) sum += loss[i];
+    return sum;
+}
+
+/* ---- squares ---- */
+
+enum {
+    PIECE_LEVEL = 9, /* leaves whose sums are added up in the first-level cache: 2^9 */
+    MAX_NODES = 1024
+};
+
+typedef struct squares {
+    tutti_leaf_squares_fn *kernel;
+    size_t count, begin; /* floats of the whole array; first float of x */
+    const float *x;
+    int node_level, nodes;
+    tutti_subtree node[MAX_NODES];
+    double sum[MAX_NODES];
+} squares;
+
+/* Leaf sums of leaves first .. end-1, the last one perhaps not full. */
+static void leaf_sums(const squares *s, size_t first, size_t end, double *sums)
+{
+    const float *x = s->x + (first * TUTTI_BLOCK - s->begin);
+    const size_t full = end * TUTTI_BLOCK <= s->count ? end : end - 1;
+    s->kernel(full - first, x, sums);
+    if (full == end) return;
+    float last[TUTTI_BLOCK] = {0};
+    memcpy(last, x + (full - first) * TUTTI_BLOCK, (s->count - full * TUTTI_BLOCK) * sizeof *last);
+    s->kernel(1, last, sums + (full - first));
+}
+
+/* Neighbours pairwise, level by level; an odd last one passes up. */
+static double pairwise(double *sums, size_t count)
+{
+    for (; count > 1; count = (count + 1) / 2) {
+        for (size_t i = 0; i < count / 2; i++) sums[i] = sums[2 * i] + sums[2 * i + 1];
+        if (count % 2) sums[count / 2] = sums[count - 1];
+    }
+    return sums[0];
+}
+
+static double sum_of_subtree(const squares *s, int level, size_t index)
+{
+    const size_t leaves = (size_t)tutti_square_leaves(s->count), first = index << level;
+    if (level > PIECE_LEVEL) {
+        const double left = sum_of_subtree(s, level - 1, 2 * index);
+        const bool has_right = (2 * index + 1) << (level - 1) < leaves;
+        return has_right ? left + sum_of_subtree(s, level - 1, 2 * index + 1) : left;
+    }
+    double sums[1 << PIECE_LEVEL];
+    const size_t end = (index + 1) << level;
+    leaf_sums(s, first, end < leaves ? end : leaves, sums);
+    return pairwise(sums, (end < leaves ? end : leaves) - first);
+}
+
+static void squares_share(void *arg, int member, int size)
+{
+    squares *s = arg;
+    const tutti_range mine = tutti_range_of((size_t)s->nodes, size, member);
+    for (size_t i = mine.begin; i < mine.end; i++)
+        s->sum[i] = sum_of_subtree(s, s->node[i].level, (size_t)s->node[i].index);
+}
+
+/* Appends the nodes of a root. */
+static void cut_root(squares *s, tutti_subtree root)
+{
+    const size_t leaves = (size_t)tutti_square_leaves(s->count);
+    const int down = root.level > s->node_level ? root.level - s->node_level : 0;
+    for (int i = 0; i < 1 << down; i++) {
+        const tutti_subtree node = {root.level - down, (root.index << down) + i};
+        if ((size_t)node.index << node.level < leaves) s->node[s->nodes++] = node;
+    }
+}
+
+static double joined(const squares *s, int begin, int end)
+{
+    tutti_sum sum;
+    tutti_sum_init(&sum, tutti_square_leaves(s->count));
+    for (int i = begin; i < end; i++) tutti_sum_add(&sum, s->node[i], s->sum[i]);
+    return tutti_sum_value(&sum);
+}
+
+int tutti_square_roots(const tutti_kernels *row, tutti_team *team, size_t count, size_t begin,
+                       size_t end, const float *x, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
+                       double sums[TUTTI_TREE_MAX_ROOTS])
+{
+    squares s = {.kernel = row->ops->leaf_squares, .count = count, .begin = begin, .x = x};
+    const int leaves = tutti_square_leaves(count);
+    const int first = (int)(begin / TUTTI_BLOCK), last = tutti_square_leaves(end);
+    const int found = tutti_tree_roots(roots, leaves, first, last);
+
+    /* nodes of at least a piece, and half of MAX_NODES of them: the rest is for small roots */
+    s.node_level = PIECE_LEVEL;
+    while ((last - first) >> s.node_level > MAX_NODES / 2) s.node_level++;
+    int cut[TUTTI_TREE_MAX_ROOTS + 1] = {0};
+    for (int i = 0; i < found; i++) {
+        cut_root(&s, roots[i]);
+        cut[i + 1] = s.nodes;
+    }
+    tutti_team_run(tutti_team_for(team, end - begin), squares_share, &s);
+    for (int i = 0; i < found; i++) sums[i] = joined(&s, cut[i], cut[i + 1]);
+    return found;
+}
+
+double tutti_square_sum(const tutti_kernels *row, tutti_team *team, size_t count, const float *x)
+{
+    tutti_subtree root[TUTTI_TREE_MAX_ROOTS];
+    double sum[TUTTI_TREE_MAX_ROOTS];
+    return tutti_square_roots(row, team, count, 0, count, x, root, sum) ? sum[0] : 0.0;
+}

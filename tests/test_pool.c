@@ -1,0 +1,306 @@
+/* Pooling: every row against the definition in double and against each other, on windows that
+ * overlap, leave gaps, hang over the edge, and cover everything. */
+#include "rows.h"
+
+#include <float.h>
+
+#include "kernel/pool.h"
+#include "kernel/ref_ops.h"
+
+typedef struct window_case {
+    int r, s, stride_h, stride_w, top, bottom, left, right;
+} window_case;
+
+static const window_case windows[] = {
+    {2, 2, 2, 2, 0, 0, 0, 0}, {3, 3, 2, 2, 0, 0, 0, 0}, {3, 3, 2, 2, 1, 1, 1, 1},
+    {3, 3, 1, 1, 1, 1, 1, 1}, {2, 2, 3, 3, 0, 0, 0, 0}, {1, 1, 1, 1, 0, 0, 0, 0},
+    {5, 2, 3, 1, 2, 0, 1, 0}, {2, 5, 1, 4, 0, 1, 0, 3}, {3, 3, 3, 3, 2, 2, 2, 2},
+};
+static const int images[][4] = {
+    /* n, c, h, w; the last is large enough for two threads */
+    {1, 16, 6, 6}, {2, 3, 7, 5}, {1, 17, 8, 9}, {1, 1, 1, 1}, {2, 32, 5, 13}, {3, 40, 19, 18},
+};
+enum {
+    WINDOWS = sizeof windows / sizeof *windows,
+    IMAGES = sizeof images / sizeof *images,
+    VARIANTS = 4, /* ceil_mode, count_padding */
+};
+
+static tutti_pool_shape shape_of(const int image[4], const window_case *w, int variant)
+{
+    return (tutti_pool_shape){.c = image[1],
+                              .h = image[2],
+                              .w = image[3],
+                              .r = w->r,
+                              .s = w->s,
+                              .stride_h = w->stride_h,
+                              .stride_w = w->stride_w,
+                              .pad_top = w->top,
+                              .pad_bottom = w->bottom,
+                              .pad_left = w->left,
+                              .pad_right = w->right,
+                              .ceil_mode = variant & 1,
+                              .count_padding = variant & 2};
+}
+
+static int out_pixels(const tutti_pool_shape *p)
+{
+    return tutti_pool_out_h(p) * tutti_pool_out_w(p);
+}
+
+static size_t out_count(const tutti_pool_shape *p, int n)
+{
+    return tutti_max_pool_tap_bytes(p, n) / sizeof(uint16_t);
+}
+
+typedef void case_fn(tutti_team *const teams[2], const tutti_pool_shape *p, int n);
+
+/* Calls fn for every shape whose output is not empty, and for global windows. */
+static int each_shape(tutti_team *const teams[2], case_fn *fn)
+{
+    int count = 0;
+    for (int i = 0; i < IMAGES; i++)
+        for (int v = 0; v < VARIANTS; v++) {
+            const window_case whole = {images[i][2], images[i][3], 1, 1, 0, 0, 0, 0};
+            for (int w = 0; w <= WINDOWS; w++) {
+                const tutti_pool_shape p =
+                    shape_of(images[i], w < WINDOWS ? &windows[w] : &whole, v);
+                if (tutti_pool_out_h(&p) <= 0 || tutti_pool_out_w(&p) <= 0) continue;
+                fn(teams, &p, images[i][0]);
+                count++;
+            }
+        }
+    return count;
+}
+
+/* Values repeat, so that maxima tie; some are NaN and -infinity. */
+static array tied(const tutti_pool_shape *p, int n, bool special)
+{
+    array x = array_activation(n, p->c, p->h * p->w, 7, -3.0, 3.0);
+    for (size_t i = 0; i < x.count; i++) {
+        x.at[i] = floorf(x.at[i]);
+        if (special && x.at[i] != 0.0f && i % 11 == 0) x.at[i] = i % 2 ? NAN : -INFINITY;
+    }
+    return x;
+}
+
+static void max_case(tutti_team *const teams[2], const tutti_pool_shape *p, int n)
+{
+    for (int special = 0; special < 2; special++) {
+        const size_t count = out_count(p, n);
+        array x = tied(p, n, special), y = array_create(count), tap = array_create((count + 1) / 2);
+        double *dx = as_double(&x), *want = malloc((count + 1) * sizeof *want);
+        uint16_t *won = malloc((count + 1) * sizeof *won);
+        tutti_ref_max_pool_forward(p, n, dx, want, won);
+        for (run r = {0}; next_run(&r, teams);) {
+            uint16_t *taps = (uint16_t *)(tap.at + tap.count) - count; /* up to the fence */
+            tutti_max_pool_forward(r.row, r.team, p, n, x.at, y.at, taps);
+            for (size_t i = 0; i < count; i++) {
+                const bool same = (double)y.at[i] == want[i] || (isnan(y.at[i]) && isnan(want[i]));
+                if (!same || (taps[i] != won[i] && is_channel(p->c, out_pixels(p), i)))
+                    fail_msg("max pool %dx%d of %dx%d, row %s, element %zu: %g tap %d, want %g tap "
+                             "%d",
+                             p->r, p->s, p->h, p->w, r.row->name, i, (double)y.at[i], taps[i],
+                             want[i], won[i]);
+            }
+            array_fill(&y, NAN), array_fill(&tap, NAN);
+            tutti_max_pool_forward(r.row, r.team, p, n, x.at, y.at, NULL);
+            for (size_t i = 0; i < count; i++)
+                assert_true((double)y.at[i] == want[i] || (isnan(y.at[i]) && isnan(want[i])));
+        }
+        free(dx), free(want), free(won);
+        array_destroy(&x), array_destroy(&y), array_destroy(&tap);
+    }
+}
+
+static void max_pool_is_the_definition(void **state)
+{
+    assert_true(each_shape(*state, max_case) > 150);
+}
+
+/* Bound of a sum of the contributions to each dx: overlapping windows at most r*s of them. */
+static double *sum_bound(const tutti_pool_shape *p, int n, const double *magnitude, int roundings)
+{
+    const size_t count = (size_t)n * (size_t)((p->c + 15) / 16) * (size_t)(p->h * p->w) * 16;
+    double *bound = malloc((count + 1) * sizeof *bound);
+    for (size_t i = 0; i < count; i++) bound[i] = roundings * (FLT_EPSILON / 2) * magnitude[i];
+    return bound;
+}
+
+static double *magnitudes(const double *x, size_t count)
+{
+    double *m = malloc((count + 1) * sizeof *m);
+    for (size_t i = 0; i < count; i++) m[i] = fabs(x[i]);
+    return m;
+}
+
+static void max_backward_case(tutti_team *const teams[2], const tutti_pool_shape *p, int n)
+{
+    const size_t count = out_count(p, n);
+    array x = tied(p, n, false), dy = array_activation(n, p->c, out_pixels(p), 8, -1.0, 1.0);
+    array dx = array_create(x.count), first = array_create(x.count), y = array_create(count);
+    double *xd = as_double(&x), *yd = malloc((count + 1) * sizeof *yd), *dyd = as_double(&dy);
+    double *want = malloc((x.count + 1) * sizeof *want), *sum = malloc((x.count + 1) * sizeof *sum);
+    uint16_t *tap = malloc((count + 1) * sizeof *tap);
+    tutti_ref_max_pool_forward(p, n, xd, yd, tap);
+    for (size_t i = 0; i < count; i++) y.at[i] = (float)yd[i];
+    for (int masked = 0; masked < 2; masked++) {
+        for (size_t i = 0; masked && i < count; i++) dyd[i] = yd[i] <= 0.0 ? 0.0 : dyd[i];
+        double *size = magnitudes(dyd, count);
+        tutti_ref_max_pool_backward(p, n, dyd, tap, want);
+        tutti_ref_max_pool_backward(p, n, size, tap, sum);
+        double *bound = sum_bound(p, n, sum, p->r * p->s);
+        for (run r = {0}; next_run(&r, teams);) {
+            array *out = r.first ? &first : &dx;
+            tutti_max_pool_backward(r.row, r.team, p, n, dy.at, tap, masked ? y.at : NULL, out->at);
+            if (r.first) within("max pool backward", x.count, first.at, want, bound);
+            else same_bits(&r, "max pool backward", &first, &dx);
+        }
+        free(bound), free(size);
+    }
+    free(xd), free(yd), free(dyd), free(want), free(sum), free(tap);
+    array_destroy(&x), array_destroy(&dy), array_destroy(&dx), array_destroy(&first);
+    array_destroy(&y);
+}
+
+static void max_pool_backward_goes_to_the_winners(void **state)
+{
+    assert_true(each_shape(*state, max_backward_case) > 0);
+}
+
+static void average_case(tutti_team *const teams[2], const tutti_pool_shape *p, int n)
+{
+    const size_t count = out_count(p, n);
+    array x = array_activation(n, p->c, p->h * p->w, 9, -1.0, 1.0);
+    array y = array_create(count), first = array_create(count);
+    double *xd = as_double(&x), *size = magnitudes(xd, x.count);
+    double *want = malloc((count + 1) * sizeof *want), *bound = malloc((count + 1) * sizeof *bound);
+    tutti_ref_average_pool_forward(p, n, xd, want);
+    tutti_ref_average_pool_forward(p, n, size, bound);
+    for (size_t i = 0; i < count; i++) bound[i] *= (p->r * p->s + 1) * (FLT_EPSILON / 2);
+    for (run r = {0}; next_run(&r, teams);) {
+        tutti_average_pool_forward(r.row, r.team, p, n, x.at, r.first ? first.at : y.at);
+        if (r.first) within("average pool", count, first.at, want, bound);
+        else same_bits(&r, "average pool", &first, &y);
+    }
+    free(xd), free(size), free(want), free(bound);
+    array_destroy(&x), array_destroy(&y), array_destroy(&first);
+}
+
+static void average_pool_is_the_definition(void **state)
+{
+    assert_true(each_shape(*state, average_case) > 0);
+}
+
+static void average_backward_case(tutti_team *const teams[2], const tutti_pool_shape *p, int n)
+{
+    array dy = array_activation(n, p->c, out_pixels(p), 10, -1.0, 1.0);
+    array x = array_activation(n, p->c, p->h * p->w, 11, -1.0, 1.0);
+    array dx = array_create(x.count), first = array_create(x.count);
+    double *dyd = as_double(&dy), *size = magnitudes(dyd, dy.count);
+    double *want = malloc((x.count + 1) * sizeof *want), *sum = malloc((x.count + 1) * sizeof *sum);
+    tutti_ref_average_pool_backward(p, n, dyd, want);
+    tutti_ref_average_pool_backward(p, n, size, sum);
+    double *bound = sum_bound(p, n, sum, p->r * p->s + 1);
+    for (int masked = 0; masked < 2; masked++) {
+        for (size_t i = 0; masked && i < x.count; i++) want[i] = x.at[i] <= 0.0f ? 0.0 : want[i];
+        for (run r = {0}; next_run(&r, teams);) {
+            array *out = r.first ? &first : &dx;
+            tutti_average_pool_backward(r.row, r.team, p, n, dy.at, masked ? x.at : NULL, out->at);
+            if (r.first) within("average pool backward", x.count, first.at, want, bound);
+            else same_bits(&r, "average pool backward", &first, &dx);
+        }
+    }
+    free(dyd), free(size), free(want), free(sum), free(bound);
+    array_destroy(&x), array_destroy(&dx), array_destroy(&first), array_destroy(&dy);
+}
+
+static void average_pool_backward_is_the_definition(void **state)
+{
+    assert_true(each_shape(*state, average_backward_case) > 0);
+}
+
+/* Outputs of Caffe's and torch's rules, worked out by hand. */
+static void sizes_follow_caffe_and_torch(void **state)
+{
+    (void)state;
+    const struct {
+        int size, kernel, stride, pad, floor, ceil;
+    } cases[] = {
+        {112, 3, 2, 0, 55, 56}, {55, 3, 2, 0, 27, 27}, {32, 3, 2, 1, 16, 17}, {5, 2, 3, 0, 2, 2},
+        {4, 2, 3, 0, 1, 2},     {7, 7, 1, 0, 1, 1},    {2, 3, 1, 0, 0, 0},    {6, 2, 2, 1, 4, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tutti_pool_shape p = {.c = 1,
+                              .h = cases[i].size,
+                              .w = cases[i].size,
+                              .r = cases[i].kernel,
+                              .s = cases[i].kernel,
+                              .stride_h = cases[i].stride,
+                              .stride_w = cases[i].stride,
+                              .pad_top = cases[i].pad,
+                              .pad_bottom = cases[i].pad,
+                              .pad_left = cases[i].pad,
+                              .pad_right = cases[i].pad};
+        assert_int_equal(tutti_pool_out_h(&p), cases[i].floor);
+        p.ceil_mode = true;
+        assert_int_equal(tutti_pool_out_w(&p), cases[i].ceil);
+    }
+}
+
+/* d(sum of g*y)/dx by central differences of the definition. */
+static void gradients_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    const tutti_pool_shape p = {.c = 3,
+                                .h = 6,
+                                .w = 7,
+                                .r = 3,
+                                .s = 2,
+                                .stride_h = 2,
+                                .stride_w = 1,
+                                .pad_top = 1,
+                                .pad_bottom = 1,
+                                .pad_left = 1,
+                                .count_padding = true};
+    enum { N = 2 };
+    const size_t count = out_count(&p, N);
+    array xf = array_activation(N, p.c, p.h * p.w, 12, -1.0, 1.0);
+    array gf = array_activation(N, p.c, out_pixels(&p), 13, -1.0, 1.0);
+    double *x = as_double(&xf), *g = as_double(&gf), *y = malloc(count * sizeof *y);
+    double *dmax = malloc(xf.count * sizeof *dmax), *dmean = malloc(xf.count * sizeof *dmean);
+    uint16_t *tap = malloc(count * sizeof *tap);
+    tutti_ref_max_pool_forward(&p, N, x, y, tap);
+    tutti_ref_max_pool_backward(&p, N, g, tap, dmax);
+    tutti_ref_average_pool_backward(&p, N, g, dmean);
+    const double h = 1e-7;
+    for (size_t i = 0; i < xf.count; i++) {
+        if (x[i] == 0.0) continue; /* fills up */
+        double difference[2] = {0.0, 0.0};
+        for (int side = -1; side <= 1; side += 2) {
+            x[i] = (double)xf.at[i] + side * h;
+            tutti_ref_max_pool_forward(&p, N, x, y, tap);
+            for (size_t j = 0; j < count; j++) difference[0] += side * g[j] * y[j] / (2 * h);
+            tutti_ref_average_pool_forward(&p, N, x, y);
+            for (size_t j = 0; j < count; j++) difference[1] += side * g[j] * y[j] / (2 * h);
+        }
+        x[i] = (double)xf.at[i];
+        assert_true(fabs(difference[0] - dmax[i]) < 1e-6);
+        assert_true(fabs(difference[1] - dmean[i]) < 1e-6);
+    }
+    free(x), free(g), free(y), free(dmax), free(dmean), free(tap);
+    array_destroy(&xf), array_destroy(&gf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(max_pool_is_the_definition),
+        cmocka_unit_test(max_pool_backward_goes_to_the_winners),
+        cmocka_unit_test(average_pool_is_the_definition),
+        cmocka_unit_test(average_pool_backward_is_the_definition),
+        cmocka_unit_test(sizes_follow_caffe_and_torch),
+        cmocka_unit_test(gradients_agree_with_finite_differences),
+    };
+    return cmocka_run_group_tests(tests, create_teams, destroy_teams);
+}
