@@ -48,7 +48,7 @@ typedef struct tutti_grains {
 
 typedef struct tutti_conv tutti_conv; /* a planned convolution; reading it is free of locks */
 
-/* Plans the loops for about 'n' samples at a time on 'threads' threads with the kernels of 'row'.
+/* Plans the loops for at most 'n' samples at a time on 'threads' threads with the kernels of 'row'.
  * The caller has checked the shape. */
 tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
                                const tutti_kernels *row, const tutti_caches *caches, int n,

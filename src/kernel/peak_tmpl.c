@@ -16,7 +16,7 @@ double NAME(fma_rounds)(long rounds, float *sink)
         for (int i = 0; i < CHAINS; i++) {
             chain[i] = vf_fma(chain[i], b, c);
 #if VLEN > 1
-            __asm__ volatile("" : "+x"(chain[i])); /* no round may be folded away */
+            __asm__ volatile("" : "+v"(chain[i])); /* no round may be folded away */
 #endif
         }
     }
