@@ -81,7 +81,7 @@ static void layers_know_their_shapes_and_parameters(void **state)
     assert_int_equal(w->dim_count, 4);
     assert_memory_equal(w->dims, want, sizeof want);
     assert_int_equal(w->count, 73728);
-    const tutti_param *fc = &net->params[tutti_net_find_param(net, "fc9.weight")];
+    const tutti_param *fc = &net->params[tutti_net_find_param(net, "fc6.weight")];
     assert_int_equal(fc->dims[0], 4096);
     assert_int_equal(fc->dims[1], 25088);
     assert_int_equal(tutti_net_find_param(net, "fc12.weight"), -1);

@@ -1,0 +1,162 @@
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "kernel/fc.h"
+#include "plan/balance.h"
+#include "plan/volumes.h"
+
+tutti_status tutti_plan_create(tutti_plan **out, const tutti_net *net, int nodes)
+{
+    tutti_plan *plan = NULL;
+    TUTTI_TRY(
+        tutti_alloc(&plan, 1, sizeof *plan + sizeof *plan->groups * (size_t)net->layer_count));
+    plan->nodes = nodes;
+    plan->layers = net->layer_count;
+    for (int i = 0; i < plan->layers; i++) plan->groups[i] = nodes;
+    *out = plan;
+    return TUTTI_OK;
+}
+
+void tutti_plan_destroy(tutti_plan **plan)
+{
+    tutti_free(*plan);
+    *plan = NULL;
+}
+
+tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes, int groups)
+{
+    const tutti_layer *l = &net->layers[layer];
+    if (groups == nodes) return TUTTI_OK;
+    if (l->kind != TUTTI_KIND_FC)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "layer %s: only fully connected layers can be split by features; "
+                          "a %s is data parallel",
+                          l->name, tutti_kind_name(l->kind));
+    if (groups < 1 || nodes % groups)
+        return tutti_fail(TUTTI_ARGUMENT, "layer %s: %d groups do not divide %d ranks", l->name,
+                          groups, nodes);
+    const int blocks = tutti_ceil_div(l->out.c, TUTTI_FC_LEAF);
+    if (blocks < nodes / groups)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "layer %s: its %d outputs are %d blocks of %d, too few for the %d ranks "
+                          "of a group; take at least %d groups",
+                          l->name, l->out.c, blocks, TUTTI_FC_LEAF, nodes / groups,
+                          tutti_ceil_div(nodes, blocks));
+    return TUTTI_OK;
+}
+
+static bool allowed(const tutti_net *net, int layer, int nodes, int groups)
+{
+    return nodes % groups == 0 && net->layers[layer].kind == TUTTI_KIND_FC &&
+           tutti_ceil_div(net->layers[layer].out.c, TUTTI_FC_LEAF) >= nodes / groups;
+}
+
+void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net)
+{
+    for (int i = 0; i < plan->layers; i++)
+        if (allowed(net, i, plan->nodes, 1)) plan->groups[i] = 1;
+}
+
+void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch)
+{
+    for (int i = 0; i < plan->layers; i++) {
+        const tutti_balance_layer l = tutti_balance_of(&net->layers[i]);
+        double least = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, plan->nodes);
+        for (int g = plan->nodes - 1; g >= 1; g--) {
+            if (!allowed(net, i, plan->nodes, g)) continue;
+            const double bytes = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, g);
+            if (bytes < least) {
+                least = bytes;
+                plan->groups[i] = g;
+            }
+        }
+    }
+}
+
+const char *tutti_plan_split(const tutti_plan *plan, int layer)
+{
+    const int groups = plan->groups[layer];
+    return groups == plan->nodes ? "data" : groups == 1 ? "model" : "hybrid";
+}
+
+/* ---- text ---- */
+
+static tutti_status read_split(tutti_text *text, int nodes, int *groups)
+{
+    static const char *const splits[] = {"data", "model", "hybrid", NULL};
+    static const tutti_key keys[] = {{"groups", TUTTI_KEY_INT, 0, 1, 1 << 24, true},
+                                     {.name = NULL}};
+    tutti_word split;
+    TUTTI_TRY(tutti_text_need(text, &split, "data, model or hybrid"));
+    switch (tutti_word_among(split, splits)) {
+    case 0: *groups = nodes; break;
+    case 1: *groups = 1; break;
+    case 2: return tutti_text_keys(text, keys, groups);
+    default: return tutti_text_fail(text, split, "a layer is split data, model or hybrid groups=G");
+    }
+    return tutti_text_end_of_line(text);
+}
+
+static tutti_status read_line(tutti_text *text, const tutti_net *net, tutti_plan *plan)
+{
+    char name[128];
+    const tutti_word word = tutti_text_next(text);
+    snprintf(name, sizeof name, "%.*s", word.length, word.start);
+    const int layer = tutti_net_find_layer(net, name);
+    if (layer < 0) return tutti_text_fail(text, word, "%s has no layer '%s'", net->name, name);
+    int groups;
+    TUTTI_TRY(read_split(text, plan->nodes, &groups));
+    if (tutti_plan_allows(net, layer, plan->nodes, groups) != TUTTI_OK)
+        return tutti_text_fail(text, word, "%s", tutti_message());
+    plan->groups[layer] = groups;
+    return TUTTI_OK;
+}
+
+/* Takes the text. */
+static tutti_status read_plan(tutti_plan **out, const tutti_net *net, int nodes, tutti_text *text)
+{
+    tutti_plan *plan = NULL;
+    tutti_status s = tutti_plan_create(&plan, net, nodes);
+    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, net, plan);
+    if (s == TUTTI_OK) *out = plan;
+    else tutti_plan_destroy(&plan);
+    tutti_text_destroy(&text);
+    return s;
+}
+
+tutti_status tutti_plan_read(tutti_plan **out, const tutti_net *net, int nodes, const char *path)
+{
+    tutti_text *text = NULL;
+    TUTTI_TRY(tutti_text_open(&text, path));
+    return read_plan(out, net, nodes, text);
+}
+
+tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes, const char *name,
+                              const char *content)
+{
+    tutti_text *text = NULL;
+    TUTTI_TRY(tutti_text_create(&text, name, content));
+    return read_plan(out, net, nodes, text);
+}
+
+tutti_status tutti_plan_text(char **out, const tutti_plan *plan, const tutti_net *net)
+{
+    enum { LINE = 192 };
+    char *text = NULL;
+    TUTTI_TRY(tutti_alloc(&text, (size_t)plan->layers + 1, LINE));
+    size_t used = 0;
+    for (int i = 0; i < plan->layers; i++) {
+        if (net->layers[i].weight < 0) continue;
+        const char *split = tutti_plan_split(plan, i);
+        used += (size_t)sprintf(text + used, "%.100s %s", net->layers[i].name, split);
+        if (!strcmp(split, "hybrid"))
+            used += (size_t)sprintf(text + used, " groups=%d", plan->groups[i]);
+        used += (size_t)sprintf(text + used, "\n");
+    }
+    *out = text;
+    return TUTTI_OK;
+}

@@ -1,0 +1,54 @@
+/* A plan: how each layer of a net is split over N nodes.
+ *
+ * N nodes form G groups of N/G consecutive nodes. The minibatch is split over the groups, the
+ * output features of the layer over the nodes of a group. G = N is data parallelism, G = 1 model
+ * parallelism, anything between is hybrid. Layers without parameters follow their input.
+ *
+ * As text a plan has one line a layer; layers that are not named are data parallel:
+ *
+ *     fc6 hybrid groups=4
+ *     fc7 model
+ *     conv1 data
+ */
+#ifndef TUTTI_PLAN_PLAN_H
+#define TUTTI_PLAN_PLAN_H
+
+#include "nn/net.h"
+
+typedef struct tutti_plan {
+    int nodes;
+    int layers;   /* of the net */
+    int groups[]; /* of each layer of the net */
+} tutti_plan;
+
+/* Everything data parallel. */
+tutti_status tutti_plan_create(tutti_plan **out, const tutti_net *net, int nodes) TUTTI_MUST_CHECK;
+void tutti_plan_destroy(tutti_plan **plan);
+
+/* Every fully connected layer that can be split over all nodes is. */
+void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net);
+
+/* The rule of the balance equations, layer by layer: the divisor G of the nodes with the least
+ * volume, for a minibatch of 'batch'. */
+void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch);
+
+/* Reads the plan's text from a file or from memory ('name' stands for the file in messages). */
+tutti_status tutti_plan_read(tutti_plan **out, const tutti_net *net, int nodes,
+                             const char *path) TUTTI_MUST_CHECK;
+tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes, const char *name,
+                              const char *content) TUTTI_MUST_CHECK;
+
+/* May layer 'layer' have 'groups' groups on this many nodes? TUTTI_ARGUMENT says why not: only
+ * fully connected layers are split, G divides N, and every node of a group gets at least one
+ * block of TUTTI_FC_LEAF features. */
+tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes,
+                               int groups) TUTTI_MUST_CHECK;
+
+/* "data", "model" or "hybrid". */
+const char *tutti_plan_split(const tutti_plan *plan, int layer);
+
+/* The plan as text, a line for each layer with parameters; tutti_free. */
+tutti_status tutti_plan_text(char **out, const tutti_plan *plan,
+                             const tutti_net *net) TUTTI_MUST_CHECK;
+
+#endif

@@ -1,0 +1,44 @@
+/* What a step costs when computing and communication overlap.
+ *
+ * Two actors. The compute thread runs a program: computes, submits a layer's gradient, opens a
+ * gate, waits for weights, takes part in an exchange it cannot go on without. The channel
+ * (communication thread and wire) serves what was submitted, the lowest layer first, and drops
+ * what it is doing for something more urgent (in the engine: at the end of a chunk). A layer's
+ * chain is a part-reduce, then, once the gate is open, a part-broadcast. The bubble is the time
+ * the compute thread waits:
+ *
+ *   forward  conv1 ..... fc8 | backward  fc8 w b  fc7 w b .. conv1 w b | forward conv1 ...
+ *   channel                             [fc8 reduce][fc8 bcast][fc7 ..   ^ must be done here
+ *
+ * Where cores are scarce, the channel's own work (adding, copying) is done by a core that would
+ * else compute: 'steals' says how much of the channel's busy time computing loses. */
+#ifndef TUTTI_PLAN_TIMELINE_H
+#define TUTTI_PLAN_TIMELINE_H
+
+typedef enum tutti_op_kind {
+    TUTTI_OP_COMPUTE,  /* for 'seconds' */
+    TUTTI_OP_SUBMIT,   /* the chain of 'layer' may begin */
+    TUTTI_OP_GATE,     /* ... and go on with its part-broadcast */
+    TUTTI_OP_WAIT,     /* until the chain of 'layer' is done; at once if never submitted */
+    TUTTI_OP_EXCHANGE, /* the channel serves nothing but this for 'seconds' */
+} tutti_op_kind;
+
+typedef struct tutti_op {
+    tutti_op_kind kind;
+    int layer;
+    double seconds;
+} tutti_op;
+
+/* A layer's chain on the channel, and what came out of it. */
+typedef struct tutti_chain {
+    double reduce, broadcast; /* seconds of the channel */
+    double waited;            /* out: seconds the compute thread waited for it, in the last step */
+} tutti_chain;
+
+/* Seconds of one step in the steady state. 'ops' is the program of one step; chains[layer] has
+ * 'chain_count' entries, layer 0 being the most urgent; in_order serves them as submitted instead.
+ * exchanged (may be NULL) is set to the seconds spent in exchanges. */
+double tutti_timeline_step(const tutti_op *ops, int op_count, tutti_chain *chains, int chain_count,
+                           double steals, int in_order, double *exchanged);
+
+#endif

@@ -1,0 +1,149 @@
+/* Plans as text, and what a step costs when computing and communication overlap. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "plan/plan.h"
+#include "plan/timeline.h"
+
+static tutti_net *load(const char *name)
+{
+    tutti_net *net = NULL;
+    assert_int_equal(tutti_net_load(&net, name), TUTTI_OK);
+    return net;
+}
+
+static void a_plan_survives_its_text(void **state)
+{
+    (void)state;
+    tutti_net *net = load("vgg-a");
+    tutti_plan *plan = NULL, *again = NULL;
+    char *text = NULL;
+    const char *wanted = "fc6 hybrid groups=4\nfc7 model # over everybody\n\nconv1 data\n";
+    assert_int_equal(tutti_plan_parse(&plan, net, 8, "mine.plan", wanted), TUTTI_OK);
+    assert_int_equal(plan->groups[tutti_net_find_layer(net, "fc6")], 4);
+    assert_int_equal(plan->groups[tutti_net_find_layer(net, "fc7")], 1);
+    assert_int_equal(plan->groups[tutti_net_find_layer(net, "conv3")], 8);
+    assert_int_equal(tutti_plan_text(&text, plan, net), TUTTI_OK);
+    assert_non_null(strstr(text, "fc6 hybrid groups=4\nfc7 model\nfc8 data\n"));
+    assert_int_equal(tutti_plan_parse(&again, net, 8, "again", text), TUTTI_OK);
+    assert_memory_equal(again->groups, plan->groups, sizeof *plan->groups * (size_t)plan->layers);
+    tutti_free(text);
+    tutti_plan_destroy(&plan);
+    tutti_plan_destroy(&again);
+    tutti_net_destroy(&net);
+}
+
+static void what_does_not_fit_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *complaint;
+    } bad[] = {
+        {"fc9 model\n", "mine:1:1: vgg-a has no layer 'fc9'"},
+        {"fc6 split\n", "mine:1:5: a layer is split data, model or hybrid"},
+        {"\nfc6 hybrid groups=3\n", "mine:2:1: layer fc6: 3 groups do not divide 8 ranks"},
+        {"fc6 hybrid\n", "groups"},
+        {"conv2 model\n", "only fully connected layers"},
+        {"fc6 model 7\n", "mine:1:11"},
+    };
+    tutti_net *net = load("vgg-a");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tutti_plan *plan = NULL;
+        assert_int_not_equal(tutti_plan_parse(&plan, net, 8, "mine", bad[i].text), TUTTI_OK);
+        assert_null(plan);
+        if (!strstr(tutti_message(), bad[i].complaint))
+            fail_msg("'%s' does not say '%s'", tutti_message(), bad[i].complaint);
+    }
+    /* 1000 outputs are 16 blocks: too few for 32 ranks in one group */
+    assert_int_not_equal(tutti_plan_allows(net, tutti_net_find_layer(net, "fc8"), 32, 1), TUTTI_OK);
+    assert_non_null(strstr(tutti_message(), "at least 2 groups"));
+    tutti_net_destroy(&net);
+}
+
+static void volume_rule_splits_what_the_equations_split(void **state)
+{
+    (void)state;
+    tutti_net *net = load("vgg-a");
+    tutti_plan *plan = NULL;
+    assert_int_equal(tutti_plan_create(&plan, net, 64), TUTTI_OK);
+    tutti_plan_set_by_volume(plan, net, 256);
+    assert_string_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "conv8")), "data");
+    assert_string_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "conv1")), "data");
+    assert_string_not_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "fc6")), "data");
+    assert_string_not_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "fc7")), "data");
+    tutti_plan_destroy(&plan);
+    tutti_net_destroy(&net);
+}
+
+/* Two layers; forward 1 + 1, backward 1 w, 1 b, 1 w: five seconds of computing. */
+static const tutti_op program[] = {
+    {TUTTI_OP_WAIT, 0, 0},    {TUTTI_OP_COMPUTE, 0, 1}, {TUTTI_OP_WAIT, 1, 0},
+    {TUTTI_OP_COMPUTE, 1, 1}, {TUTTI_OP_COMPUTE, 1, 1}, {TUTTI_OP_SUBMIT, 1, 0},
+    {TUTTI_OP_COMPUTE, 1, 1}, {TUTTI_OP_GATE, 1, 0},    {TUTTI_OP_COMPUTE, 0, 1},
+    {TUTTI_OP_SUBMIT, 0, 0},  {TUTTI_OP_GATE, 0, 0},
+};
+enum { OPS = sizeof program / sizeof *program };
+
+static double step(double reduce0, double reduce1, double steals, int in_order, double waited[2])
+{
+    tutti_chain chains[2] = {{.reduce = reduce0, .broadcast = reduce0},
+                             {.reduce = reduce1, .broadcast = reduce1}};
+    const double seconds = tutti_timeline_step(program, OPS, chains, 2, steals, in_order, NULL);
+    waited[0] = chains[0].waited;
+    waited[1] = chains[1].waited;
+    return seconds;
+}
+
+static void overlap_hides_what_fits(void **state)
+{
+    (void)state;
+    double waited[2];
+    assert_true(fabs(step(0, 0, 0, 0, waited) - 5) < 1e-12);
+    /* layer 1's exchange of 2 hides behind backward-data and layer 0 */
+    assert_true(fabs(step(0, 1, 0, 0, waited) - 5) < 1e-12);
+    /* layer 0 has nothing to hide behind */
+    assert_true(fabs(step(0.5, 0, 0, 0, waited) - 6) < 1e-12);
+    assert_true(fabs(waited[0] - 1) < 1e-12 && waited[1] == 0);
+}
+
+static void priority_lets_the_first_layer_overtake(void **state)
+{
+    (void)state;
+    double first[2], ordered[2];
+    /* layer 1 takes 6 in all, 2 of them before layer 0 submits its 1. First layer first: wait 1,
+     * then forward of layer 0 hides 1 more, 3 are left to wait for. In order: 4 + 1 at once, and
+     * only what is left of nothing later. */
+    const double with = step(0.5, 3, 0, 0, first), without = step(0.5, 3, 0, 1, ordered);
+    assert_true(fabs(first[0] - 1) < 1e-12);
+    assert_true(fabs(first[1] - 3) < 1e-12);
+    assert_true(fabs(with - 9) < 1e-12);
+    assert_true(fabs(ordered[0] - 5) < 1e-12);
+    assert_true(fabs(without - 10) < 1e-12);
+}
+
+static void a_stolen_core_is_paid_for(void **state)
+{
+    (void)state;
+    double waited[2];
+    assert_true(fabs(step(0, 1, 1, 0, waited) - 7) < 1e-12);
+    assert_true(fabs(step(0, 1, 0.5, 0, waited) - 6) < 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_survives_its_text),
+        cmocka_unit_test(what_does_not_fit_is_named),
+        cmocka_unit_test(volume_rule_splits_what_the_equations_split),
+        cmocka_unit_test(overlap_hides_what_fits),
+        cmocka_unit_test(priority_lets_the_first_layer_overtake),
+        cmocka_unit_test(a_stolen_core_is_paid_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
