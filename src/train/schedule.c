@@ -135,13 +135,18 @@ struct tutti_schedule_kind {
 
 // clang-format off
 static const tutti_schedule_kind kinds[] = {
-    {"fixed",     fixed_fraction,     0, 0,  0,    0,   1,   "fixed: the rate stays"},
-    {"step",      step_fraction,      1, 1,  1e-6, 1,   NAN, "step:30:0.1 times 0.1 every 30 epochs"},
-    {"multistep", multistep_fraction, 1, TUTTI_SCHEDULE_MILESTONES,
-                                             1e-6, 1,   NAN, "multistep:30,60:0.1 times 0.1 after 30 and 60 epochs"},
-    {"exp",       exp_fraction,       0, 0,  1e-6, 1,   NAN, "exp:0.95 times 0.95 every epoch"},
-    {"poly",      poly_fraction,      0, 0,  0.01, 100, NAN, "poly:0.9 falls as (1 - t/T)^0.9 to 0 at the end"},
-    {"cosine",    cosine_fraction,    0, 0,  0,    1,   0,   "cosine[:0.01] half a wave, to 0.01 of the rate"},
+    {"fixed",     fixed_fraction,     0, 0, 0,    0,   1,
+     "fixed: the rate stays"},
+    {"step",      step_fraction,      1, 1, 1e-6, 1,   NAN,
+     "step:30:0.1 times 0.1 every 30 epochs"},
+    {"multistep", multistep_fraction, 1, TUTTI_SCHEDULE_MILESTONES, 1e-6, 1, NAN,
+     "multistep:30,60:0.1 times 0.1 after 30 and 60 epochs"},
+    {"exp",       exp_fraction,       0, 0, 1e-6, 1,   NAN,
+     "exp:0.95 times 0.95 every epoch"},
+    {"poly",      poly_fraction,      0, 0, 0.01, 100, NAN,
+     "poly:0.9 falls as (1 - t/T)^0.9 to 0 at the end"},
+    {"cosine",    cosine_fraction,    0, 0, 0,    1,   0,
+     "cosine[:0.01] half a wave, to 0.01 of the rate"},
 };
 // clang-format on
 enum { KINDS = sizeof kinds / sizeof *kinds };

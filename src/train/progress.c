@@ -1,0 +1,234 @@
+#define _GNU_SOURCE
+#include "train/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+enum { LINE_BYTES = 512, WIDEST_BAR = 30, NARROWEST_BAR = 8 };
+
+struct tutti_progress {
+    tutti_progress_options options;
+    tutti_pace pace;
+    int64_t done; /* steps done before */
+    char unit[16];
+    double started, printed; /* moments of tutti_now; printed < 0: not yet */
+    char bar[LINE_BYTES];    /* what stands on the terminal's last line */
+};
+
+/* ---- Small texts -------------------------------------------------------------------------- */
+
+char *tutti_format_count(char out[32], int64_t count)
+{
+    char digits[24];
+    const int n = snprintf(digits, sizeof digits, "%lld", (long long)(count < 0 ? -count : count));
+    int at = 0;
+    if (count < 0) out[at++] = '-';
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
+    return out;
+}
+
+char *tutti_format_time(char out[32], double seconds)
+{
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        snprintf(out, 32, "--:--");
+        return out;
+    }
+    const long s = lround(seconds), h = s / 3600;
+    if (h) snprintf(out, 32, "%ld:%02ld:%02ld", h, s / 60 % 60, s % 60);
+    else snprintf(out, 32, "%02ld:%02ld", s / 60, s % 60);
+    return out;
+}
+
+char *tutti_format_bytes(char out[32], double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int u = 0;
+    for (; bytes >= 1024 && u < 5; u++) bytes /= 1024;
+    snprintf(out, 32, u && bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
+/* Appends to a line; what does not fit is cut. */
+static void add(char line[LINE_BYTES], const char *format, ...) TUTTI_PRINTF(2, 3);
+static void add(char line[LINE_BYTES], const char *format, ...)
+{
+    const size_t used = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + used, LINE_BYTES - used, format, args);
+    va_end(args);
+}
+
+static void add_rate(char line[LINE_BYTES], double per_second, const char *unit)
+{
+    add(line, per_second < 100 ? " | %.1f %s/s" : " | %.0f %s/s", per_second, unit);
+}
+
+/* ---- Lines -------------------------------------------------------------------------------- */
+
+static double seconds_left(const tutti_progress *p, int64_t step)
+{
+    const int64_t here = step - p->done;
+    return here > 0 ? (tutti_now() - p->started) / (double)here * (double)(p->pace.steps - step)
+                    : NAN;
+}
+
+/* " | loss 0.3127 | top-1 88.61 % | ..." as far as known. */
+static void add_values(char line[LINE_BYTES], const tutti_progress *p,
+                       const tutti_progress_now *now)
+{
+    if (!isnan(now->loss)) add(line, " | loss %.4f", now->loss);
+    if (!isnan(now->top1)) add(line, " | top-1 %.2f %%", 100 * now->top1);
+    if (!isnan(now->samples_per_s)) add_rate(line, now->samples_per_s, p->unit);
+    if (!isnan(now->percent_of_peak)) add(line, " | %.0f %% peak", now->percent_of_peak);
+}
+
+static void write_log_line(char line[LINE_BYTES], const tutti_progress *p,
+                           const tutti_progress_now *now)
+{
+    char eta[32];
+    const double epoch = (double)now->step * (double)p->pace.batch / (double)p->pace.samples;
+    line[0] = 0;
+    add(line, "step %lld/%lld | epoch %.2f", (long long)now->step, (long long)p->pace.steps, epoch);
+    add_values(line, p, now);
+    if (!isnan(now->lr)) add(line, " | lr %.3g", now->lr);
+    if (!isnan(now->step_seconds)) add(line, " | %.1f ms/step", 1e3 * now->step_seconds);
+    if (now->data_wait >= 0.005) add(line, " | data wait %.0f %%", 100 * now->data_wait);
+    if (now->comm_exposed >= 0.005) add(line, " | comm exposed %.0f %%", 100 * now->comm_exposed);
+    add(line, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
+}
+
+/* "[=====>    ]", filled to 'fraction'. */
+static void add_bar(char line[LINE_BYTES], int width, double fraction)
+{
+    char bar[WIDEST_BAR + 1];
+    const int full = (int)(fraction * width);
+    for (int i = 0; i < width; i++) bar[i] = i < full ? '=' : i == full ? '>' : ' ';
+    bar[width] = 0;
+    add(line, " [%s]", bar);
+}
+
+/* The bar is the epoch's; it takes what room the numbers leave, and goes where there is none. */
+static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
+                           const tutti_progress_now *now)
+{
+    char values[LINE_BYTES] = "", eta[32];
+    const tutti_pace *pace = &p->pace;
+    const int64_t epochs = (pace->steps * pace->batch + pace->samples - 1) / pace->samples;
+    const int64_t epoch = tutti_pace_epoch(pace, now->step);
+    const bool last = now->step >= pace->steps || epoch >= epochs;
+    const double part =
+        last ? 1 : (double)(now->step * pace->batch % pace->samples) / (double)pace->samples;
+    add_values(values, p, now);
+    add(values, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
+    line[0] = 0;
+    add(line, "epoch %lld/%lld", (long long)(last ? epochs : epoch + 1), (long long)epochs);
+    const int room = p->options.columns - 1 - (int)(strlen(line) + strlen(values)) - 3;
+    if (room >= NARROWEST_BAR) add_bar(line, room < WIDEST_BAR ? room : WIDEST_BAR, part);
+    add(line, "%s", values + (room >= NARROWEST_BAR ? 2 : 0)); /* the bar stands for the stroke */
+    if ((int)strlen(line) > p->options.columns - 1) line[p->options.columns - 1] = 0;
+}
+
+/* ---- The progress ------------------------------------------------------------------------- */
+
+tutti_progress_options tutti_progress_defaults(FILE *stream)
+{
+    const bool terminal = stream && isatty(fileno(stream));
+    return (tutti_progress_options){stream, terminal, 0, terminal ? 0.1 : 5};
+}
+
+static int columns_of(FILE *stream)
+{
+    struct winsize size = {0};
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+        return size.ws_col < LINE_BYTES ? size.ws_col : LINE_BYTES - 1;
+    return 80;
+}
+
+tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options options,
+                                   const tutti_pace *pace, int64_t done, const char *unit)
+{
+    tutti_progress *p = NULL;
+    TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
+    *p = (tutti_progress){
+        .options = options, .pace = *pace, .done = done, .started = tutti_now(), .printed = -1};
+    snprintf(p->unit, sizeof p->unit, "%s", unit);
+    if (options.stream && options.columns <= 0) p->options.columns = columns_of(options.stream);
+    *out = p;
+    return TUTTI_OK;
+}
+
+/* Takes the bar away, so that other lines can be written where it stood. */
+static void clear_bar(tutti_progress *p)
+{
+    if (p->bar[0]) fputs("\r\033[K", p->options.stream);
+}
+
+void tutti_progress_destroy(tutti_progress **progress)
+{
+    tutti_progress *p = *progress;
+    if (!p) return;
+    if (p->bar[0]) fputc('\n', p->options.stream);
+    if (p->options.stream) fflush(p->options.stream);
+    tutti_free(p);
+    *progress = NULL;
+}
+
+bool tutti_progress_due(const tutti_progress *progress, int64_t step)
+{
+    if (!progress || !progress->options.stream) return false;
+    return progress->printed < 0 || step >= progress->pace.steps ||
+           tutti_now() - progress->printed >= progress->options.every;
+}
+
+void tutti_progress_step(tutti_progress *progress, const tutti_progress_now *now)
+{
+    if (!tutti_progress_due(progress, now->step)) return;
+    tutti_progress *p = progress;
+    char line[LINE_BYTES];
+    p->printed = tutti_now();
+    if (p->options.terminal) {
+        clear_bar(p);
+        write_bar_line(p->bar, p, now);
+        fputs(p->bar, p->options.stream);
+    } else {
+        write_log_line(line, p, now);
+        fprintf(p->options.stream, "%s\n", line);
+    }
+    fflush(p->options.stream);
+}
+
+void tutti_progress_say(tutti_progress *progress, const char *format, ...)
+{
+    if (!progress || !progress->options.stream) return;
+    FILE *stream = progress->options.stream;
+    va_list args;
+    clear_bar(progress);
+    va_start(args, format);
+    vfprintf(stream, format, args);
+    va_end(args);
+    fprintf(stream, "\n%s", progress->bar);
+    fflush(stream);
+}
+
+void tutti_progress_facts(tutti_progress *progress, const char *title,
+                          const tutti_progress_fact *facts)
+{
+    int width = 0;
+    for (const tutti_progress_fact *f = facts; f->name; f++)
+        if ((int)strlen(f->name) > width) width = (int)strlen(f->name);
+    if (title) tutti_progress_say(progress, "%s", title);
+    for (const tutti_progress_fact *f = facts; f->name; f++)
+        tutti_progress_say(progress, "  %-*s  %s", width, f->name, f->value);
+}

@@ -1,0 +1,211 @@
+/* Metrics, traces and what a run prints. Python's parser says whether JSON is JSON. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "format/json.h"
+#include "format/metrics.h"
+#include "format/trace.h"
+#include "scratch.h"
+
+static int setup(void **state)
+{
+    static scratch dir;
+    scratch_open(&dir);
+    *state = &dir;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    scratch_close(*state);
+    return 0;
+}
+
+static const char *slurp(const char *path)
+{
+    static char text[1 << 16];
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+/* Runs Python with the file as argument 1. */
+static void python_agrees(const char *script, const char *path)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "python3 -c '%s' '%s'", script, path);
+    if (system(command)) fail_msg("python3 does not agree: %s", script);
+}
+
+static void strings_and_numbers_are_json(void **state)
+{
+    (void)state;
+    tutti_string s = {0};
+    tutti_string_append(&s, "{", 1);
+    tutti_json_member_string(&s, "a\"\\\n\x01", "\t\x7f\xc3\xa9");
+    tutti_json_member_real(&s, "nan", NAN, 9);
+    tutti_json_member_real(&s, "inf", -INFINITY, 9);
+    tutti_json_member_real(&s, "third", 1.0 / 3, 9);
+    tutti_json_member_int(&s, "n", INT64_MIN);
+    tutti_string_append(&s, "}", 1);
+    assert_int_equal(tutti_string_status(&s), TUTTI_OK);
+    assert_string_equal(s.data, "{\"a\\\"\\\\\\n\\u0001\":\"\\t\\u007f\xc3\xa9\",\"nan\":null,"
+                                "\"inf\":null,\"third\":0.333333333,\"n\":-9223372036854775808}");
+    for (int i = 0; i < 10000; i++) tutti_string_printf(&s, "%d,", i);
+    assert_int_equal(tutti_string_status(&s), TUTTI_OK);
+    assert_int_equal(strlen(s.data), s.length);
+    tutti_string_deinit(&s);
+}
+
+static void write_steps(tutti_metrics *m, int first, int last)
+{
+    for (int step = first; step <= last; step++) {
+        tutti_metrics_row row = tutti_metrics_row_empty(step, step / 8.0, "train");
+        row.loss = 1.0 / step;
+        row.lr = 0.01;
+        row.samples_per_s = 1234.5;
+        assert_int_equal(tutti_metrics_write(m, &row), TUTTI_OK);
+    }
+}
+
+static void rows_have_the_promised_shape(void **state)
+{
+    const scratch *dir = *state;
+    tutti_metrics *m = NULL;
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
+    write_steps(m, 3, 3);
+    assert_int_equal(tutti_metrics_write_json(m, 3, "layers", "\"layer\":\"fc6\""), TUTTI_OK);
+    tutti_metrics_close(&m);
+    assert_string_equal(slurp(scratch_file(dir, "metrics.jsonl")),
+                        "{\"step\":3,\"epoch\":0.375,\"phase\":\"train\",\"loss\":0.333333333,"
+                        "\"lr\":0.01,\"time\":{\"samples_per_s\":1234.5}}\n"
+                        "{\"step\":3,\"phase\":\"layers\",\"layer\":\"fc6\"}\n");
+    assert_string_equal(slurp(scratch_file(dir, "metrics.csv")),
+                        "step,epoch,phase,loss,top1,top5,lr,gradient_norm,samples,seconds,"
+                        "samples_per_s,percent_of_peak,data_wait_s,comm_exposed_s\n"
+                        "3,0.375,train,0.333333333,,,0.01,,,,1234.5,,,\n");
+    python_agrees("import json,sys; [json.loads(l) for l in open(sys.argv[1])]",
+                  scratch_file(dir, "metrics.jsonl"));
+    python_agrees("import csv,sys; r = list(csv.DictReader(open(sys.argv[1]))); "
+                  "assert r[0][\"samples_per_s\"] == \"1234.5\"",
+                  scratch_file(dir, "metrics.csv"));
+}
+
+static int lines_of(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+/* Runs 1..7, breaks the files as told, resumes at 'step', runs to 10: as if nothing happened. */
+static void resume_after(const scratch *dir, const char *damage, int step)
+{
+    char command[1024];
+    tutti_metrics *m = NULL;
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
+    write_steps(m, 1, 7);
+    tutti_metrics_close(&m);
+    snprintf(command, sizeof command, "cd '%s' && %s", dir->path, damage);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(tutti_metrics_open(&m, dir->path, step), TUTTI_OK);
+    write_steps(m, step + 1, 10);
+    tutti_metrics_close(&m);
+}
+
+static void a_resumed_run_goes_on_in_its_files(void **state)
+{
+    const scratch *dir = *state;
+    static const char *const damages[] = {
+        "true",
+        "for f in metrics.*; do truncate -s -3 $f; done",     /* a broken last line */
+        "for f in metrics.*; do printf '12' >> $f; done",     /* a started one */
+        "for f in metrics.*; do printf '\\n\\n' >> $f; done", /* not a line of ours */
+        "for f in metrics.*; do printf '5x,\\n' >> $f; done",
+    };
+    char want[1 << 16];
+    tutti_metrics *m = NULL;
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
+    write_steps(m, 1, 10);
+    tutti_metrics_close(&m);
+    snprintf(want, sizeof want, "%s", slurp(scratch_file(dir, "metrics.jsonl")));
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
+        for (int step = 1; step <= 6; step++) {
+            resume_after(dir, damages[i], step);
+            assert_string_equal(slurp(scratch_file(dir, "metrics.jsonl")), want);
+            assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.csv"))), 11);
+        }
+    resume_after(dir, "rm metrics.*", 6);
+    assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.jsonl"))), 4);
+    assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.csv"))), 5);
+}
+
+static void a_directory_that_is_not_there_is_named(void **state)
+{
+    const scratch *dir = *state;
+    tutti_metrics *m = NULL;
+    assert_int_equal(tutti_metrics_open(&m, scratch_file(dir, "no/where"), 0), TUTTI_IO);
+    assert_non_null(strstr(tutti_message(), "no/where/metrics.jsonl"));
+    assert_null(m);
+}
+
+static void traces_of_all_ranks_are_one_json(void **state)
+{
+    const scratch *dir = *state;
+    const char *path = scratch_file(dir, "trace.json");
+    for (int rank = 0; rank < 3; rank++) {
+        tutti_trace *t = NULL;
+        assert_int_equal(tutti_trace_create(&t, rank, 100), TUTTI_OK);
+        for (int i = 0; i < 100 + rank; i++) {
+            const double start = 1000 * rank + i * 1e-3;
+            tutti_trace_span(t, TUTTI_TRACE_COMPUTE, "forward", "conv\"1\"", i, -1, start,
+                             start + 5e-4);
+        }
+        tutti_trace_span(t, TUTTI_TRACE_COMM, "reduce", "fc6", 7, 4096, 1000 * rank + 0.5,
+                         1000 * rank + 0.75);
+        tutti_trace_span(t, TUTTI_TRACE_DATA, "read", NULL, 7, -1, 1000 * rank, 1000 * rank + 1.0);
+        assert_int_equal(tutti_trace_write(t, path, 1000 * rank), TUTTI_OK);
+        tutti_trace_destroy(&t);
+        assert_null(t);
+    }
+    tutti_trace_span(NULL, TUTTI_TRACE_COMM, "nobody", "listens", 0, 0, 0, 0);
+    assert_int_equal(tutti_trace_join(path, 4), TUTTI_IO); /* rank 3 has no piece */
+    assert_non_null(strstr(tutti_message(), "trace.json.rank00003"));
+    assert_int_equal(tutti_trace_join(path, 3), TUTTI_OK);
+    python_agrees("import json,sys\n"
+                  "e = json.load(open(sys.argv[1]))[\"traceEvents\"]\n"
+                  "x = [v for v in e if v[\"ph\"] == \"X\"]\n"
+                  "assert len(x) == 3 * 102 and {v[\"pid\"] for v in x} == {0, 1, 2}\n"
+                  "r = [v for v in x if v[\"name\"] == \"reduce fc6\"]\n"
+                  "assert len(r) == 3\n"
+                  "for v in r: assert (v[\"ts\"], v[\"dur\"]) == (5e5, 2.5e5)\n"
+                  "assert r[0][\"args\"] == {\"step\": 7, \"bytes\": 4096}\n"
+                  "d = [v[\"name\"] for v in e if v[\"ph\"] == \"i\"]\n"
+                  "assert d == [\"1 later events dropped\", \"2 later events dropped\"]\n"
+                  "n = [v[\"args\"][\"name\"] for v in e if v[\"name\"] == \"process_name\"]\n"
+                  "assert n == [\"rank 0\", \"rank 1\", \"rank 2\"]",
+                  path);
+    struct stat info;
+    assert_int_not_equal(stat(scratch_file(dir, "trace.json.rank00000"), &info), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(strings_and_numbers_are_json),       TEST(rows_have_the_promised_shape),
+        TEST(a_resumed_run_goes_on_in_its_files), TEST(a_directory_that_is_not_there_is_named),
+        TEST(traces_of_all_ranks_are_one_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* What a run shows, on a terminal and off it. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "train/progress.h"
+
+static const tutti_pace pace = {.samples = 1000, .batch = 10, .steps = 1000};
+
+static tutti_progress_now at(int64_t step)
+{
+    return (tutti_progress_now){.step = step,
+                                .loss = 0.31273,
+                                .top1 = 0.8861,
+                                .lr = 0.01,
+                                .step_seconds = 0.0071,
+                                .samples_per_s = 9120,
+                                .percent_of_peak = 61,
+                                .data_wait = 0.02,
+                                .comm_exposed = NAN};
+}
+
+typedef struct shown {
+    char *text;
+    size_t length;
+    FILE *stream;
+} shown;
+
+static void open_shown(shown *s)
+{
+    s->stream = open_memstream(&s->text, &s->length);
+    assert_non_null(s->stream);
+}
+
+static void close_shown(shown *s)
+{
+    fclose(s->stream);
+    free(s->text);
+}
+
+static void small_texts_are_readable(void **state)
+{
+    (void)state;
+    char out[32];
+    assert_string_equal(tutti_format_count(out, 0), "0");
+    assert_string_equal(tutti_format_count(out, 999), "999");
+    assert_string_equal(tutti_format_count(out, 132863336), "132,863,336");
+    assert_string_equal(tutti_format_count(out, -1000), "-1,000");
+    assert_string_equal(tutti_format_time(out, 41.4), "00:41");
+    assert_string_equal(tutti_format_time(out, 3723), "1:02:03");
+    assert_string_equal(tutti_format_time(out, NAN), "--:--");
+    assert_string_equal(tutti_format_time(out, -1), "--:--");
+    assert_string_equal(tutti_format_bytes(out, 512), "512 B");
+    assert_string_equal(tutti_format_bytes(out, 1536), "1.5 KiB");
+    assert_string_equal(tutti_format_bytes(out, 507.0 * 1024 * 1024), "507 MiB");
+}
+
+static void off_a_terminal_lines_stay(void **state)
+{
+    (void)state;
+    shown s;
+    tutti_progress *p = NULL;
+    open_shown(&s);
+    assert_false(tutti_progress_defaults(s.stream).terminal);
+    const tutti_progress_options options = {s.stream, false, 0, 1e9};
+    assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
+    for (int64_t step = 1; step <= 1000; step++) {
+        const tutti_progress_now now = at(step);
+        assert_int_equal(tutti_progress_due(p, step), step == 1 || step == 1000);
+        tutti_progress_step(p, &now);
+    }
+    tutti_progress_say(p, "saved %s", "it");
+    tutti_progress_destroy(&p);
+    const char *second = strchr(s.text, '\n') + 1;
+    assert_memory_equal(s.text, "step 1/1000 | epoch 0.01 | loss 0.3127", 38);
+    assert_string_equal(second, "step 1000/1000 | epoch 10.00 | loss 0.3127 | top-1 88.61 % | "
+                                "9120 img/s | 61 % peak | lr 0.01 | 7.1 ms/step | data wait 2 % | "
+                                "ETA 00:00\nsaved it\n");
+    close_shown(&s);
+}
+
+static void on_a_terminal_one_line_is_rewritten(void **state)
+{
+    (void)state;
+    shown s;
+    tutti_progress *p = NULL;
+    open_shown(&s);
+    const tutti_progress_options options = {s.stream, true, 100, 0};
+    assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
+    tutti_progress_now now = at(250);
+    tutti_progress_step(p, &now);
+    assert_memory_equal(s.text, "epoch 3/10 [", 12);
+    assert_non_null(strstr(s.text, "=> "));
+    assert_non_null(strstr(s.text, "] loss 0.3127 | top-1 88.61 % | 9120 img/s | 61 % peak | ETA"));
+    assert_null(strchr(s.text, '\n'));
+    assert_true(strlen(s.text) < 100);
+    const char *ends = strchr(s.text, ']'), *begins = strchr(s.text, '['),
+               *tip = strchr(s.text, '>');
+    assert_int_equal(tip - begins - 1, (ends - begins - 1) / 2); /* half of epoch 3 */
+
+    tutti_progress_say(p, "evaluated");
+    assert_non_null(strstr(s.text, "\r\033[Kevaluated\nepoch 3/10 ["));
+    now = at(1000);
+    tutti_progress_step(p, &now);
+    assert_non_null(strstr(s.text, "\r\033[Kepoch 10/10 [====="));
+    tutti_progress_destroy(&p);
+    assert_int_equal(s.text[strlen(s.text) - 1], '\n');
+    close_shown(&s);
+}
+
+static void no_line_is_wider_than_the_terminal(void **state)
+{
+    (void)state;
+    for (int columns = 20; columns <= 140; columns++) {
+        shown s;
+        tutti_progress *p = NULL;
+        open_shown(&s);
+        const tutti_progress_options options = {s.stream, true, columns, 0};
+        const tutti_progress_now now = at(250);
+        assert_int_equal(tutti_progress_create(&p, options, &pace, 100, "frames"), TUTTI_OK);
+        tutti_progress_step(p, &now);
+        assert_true((int)strlen(s.text) < columns);
+        tutti_progress_destroy(&p);
+        close_shown(&s);
+    }
+}
+
+static void what_is_unknown_is_not_shown(void **state)
+{
+    (void)state;
+    shown s;
+    tutti_progress *p = NULL;
+    open_shown(&s);
+    const tutti_progress_options options = {s.stream, false, 0, 0};
+    const tutti_progress_now now = {5, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    assert_int_equal(tutti_progress_create(&p, options, &pace, 5, "img"), TUTTI_OK);
+    tutti_progress_step(p, &now);
+    assert_string_equal(s.text, "step 5/1000 | epoch 0.05 | ETA --:--\n");
+    tutti_progress_destroy(&p);
+    close_shown(&s);
+}
+
+static void silence_is_silent(void **state)
+{
+    (void)state;
+    tutti_progress *p = NULL;
+    const tutti_progress_now now = at(1);
+    assert_int_equal(tutti_progress_create(&p, tutti_progress_defaults(NULL), &pace, 0, "img"),
+                     TUTTI_OK);
+    tutti_progress_step(p, &now);
+    tutti_progress_say(p, "nobody listens");
+    tutti_progress_destroy(&p);
+    tutti_progress_step(NULL, &now);
+    tutti_progress_say(NULL, "nobody is there");
+}
+
+static void facts_are_aligned(void **state)
+{
+    (void)state;
+    static const tutti_progress_fact facts[] = {
+        {"net", "lenet"}, {"batch size", "64"}, {NULL, NULL}};
+    shown s;
+    tutti_progress *p = NULL;
+    open_shown(&s);
+    assert_int_equal(tutti_progress_create(&p, tutti_progress_defaults(s.stream), &pace, 0, "img"),
+                     TUTTI_OK);
+    tutti_progress_facts(p, "tutti train", facts);
+    assert_string_equal(s.text, "tutti train\n  net         lenet\n  batch size  64\n");
+    tutti_progress_destroy(&p);
+    close_shown(&s);
+}
+
+static void confusions_are_shown(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {90, 10, 0, 0, 100, 0, 25, 5, 170};
+    static const char *const names[] = {"cat", "dog", "elephant"};
+    shown s;
+    open_shown(&s);
+    tutti_confusion_print(s.stream, counts, 3, names, 20);
+    fflush(s.stream);
+    assert_string_equal(s.text, "  truth    |   0   1   2 | right\n"
+                                "  cat      |  90  10   . |  90.0 %\n"
+                                "  dog      |   . 100   . | 100.0 %\n"
+                                "  elephant |  25   5 170 |  85.0 %\n");
+    close_shown(&s);
+    open_shown(&s);
+    tutti_confusion_print(s.stream, counts, 3, NULL, 2);
+    fflush(s.stream);
+    assert_string_equal(s.text, "  most often confused:\n"
+                                "  2 taken for 0: 25 times, 12.5 %\n"
+                                "  0 taken for 1: 10 times, 10.0 %\n"
+                                "  2 taken for 1: 5 times, 2.5 %\n");
+    close_shown(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_texts_are_readable),
+        cmocka_unit_test(off_a_terminal_lines_stay),
+        cmocka_unit_test(on_a_terminal_one_line_is_rewritten),
+        cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(what_is_unknown_is_not_shown),
+        cmocka_unit_test(silence_is_silent),
+        cmocka_unit_test(facts_are_aligned),
+        cmocka_unit_test(confusions_are_shown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
