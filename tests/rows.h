@@ -62,7 +62,7 @@ static inline array array_random(size_t count, uint64_t seed, double low, double
     return a;
 }
 
-/* Whether element i of an activation [n][c/16][pixels][16] is a channel and does not just fill up. */
+/* Whether element i of an activation [n][c/16][pixels][16] is a channel and no filler. */
 static inline bool is_channel(int c, int pixels, size_t i)
 {
     const size_t block = i / 16 / (size_t)pixels % (size_t)((c + 15) / 16);

@@ -21,7 +21,7 @@ static void touched(const tutti_conv_sweep *sweep, int begin, int width, int tap
     while (*hi > *lo && first + (*hi - 1) * sweep->step_w >= sweep->in_w) --*hi;
 }
 
-/* Describes the tile of these pixels; false when its taps miss pixels in a way tiles do not know. */
+/* Describes the tile of these pixels; false when its taps miss pixels in a way no tile knows. */
 static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int channels,
                      tutti_conv_segment *out)
 {

@@ -17,7 +17,7 @@ enum { TUTTI_FC_LEAF = 64 }; /* output features of a leaf of backward-data's tre
 
 typedef struct tutti_fc tutti_fc;
 
-/* Plans the loops for about 'n' samples at a time on 'threads' threads with the kernels of 'row'. */
+/* Plans the loops for about 'n' samples at once on 'threads' threads with the kernels of 'row'. */
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
                              const tutti_caches *caches, int n, int threads) TUTTI_MUST_CHECK;
 void tutti_fc_destroy(tutti_fc **fc);

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""program.py TUTTI MANUAL: what the program says, where, and with which exit code; that its manual
+page, MANUAL, knows every verb and option."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+TUTTI, MANUAL = sys.argv[1], sys.argv[2]
+FAILURES = []
+
+
+def run(*words, **environment):
+    return subprocess.run([TUTTI, *words], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **environment})
+
+
+def expect(what, is_true, done=None):
+    if not is_true:
+        FAILURES.append(what)
+        print("FAIL", what, *(("exit", done.returncode, done.stdout[:2000], done.stderr[:2000])
+                              if done else ()))
+
+
+def verbs():
+    return re.findall(r"^  ([a-z][a-z-]*) {2,}", run("--help").stdout, re.M)
+
+
+def options(verb):
+    """The first name of every option that --help shows."""
+    return re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", run(verb, "--help").stdout, re.M)
+
+
+def check_frame():
+    for words in (["--help"], ["-h"], ["help"], ["--version"], ["--check-build"]):
+        done = run(*words)
+        expect(f"{words} on stdout", done.returncode == 0 and done.stdout and not done.stderr, done)
+    for words in ([], ["frobnicate"], ["help", "frobnicate"], ["--frobnicate"]):
+        done = run(*words)
+        expect(f"{words} on stderr", done.returncode == 2 and done.stderr and not done.stdout, done)
+    done = run("docter")
+    expect("doctor is suggested", "did you mean 'doctor'?" in done.stderr, done)
+    if "train" in verbs():
+        done = run("tarin")
+        expect("train is suggested",
+               done.returncode == 2 and "did you mean 'train'?" in done.stderr, done)
+    with open("/dev/full", "w") as full:
+        code = subprocess.run([TUTTI, "--help"], stdout=full, stderr=subprocess.PIPE).returncode
+        expect("a full disk is noticed", code == 1)
+
+
+def check_verbs():
+    manual = open(MANUAL).read().replace("\\-", "-")
+    for verb in verbs():
+        done = run(verb, "--help")
+        expect(f"{verb} --help", done.returncode == 0 and f"usage: tutti {verb}" in done.stdout,
+               done)
+        expect(f"help {verb}", run("help", verb).stdout == done.stdout)
+        done = run(verb, "--frobnicate")
+        expect(f"{verb} --frobnicate", done.returncode == 2 and not done.stdout, done)
+        expect(f"the manual describes {verb}", re.search(rf"^\.SS tutti {verb}\b", manual, re.M))
+        for option in options(verb):
+            expect(f"the manual describes --{option} of {verb}", f"--{option}" in manual)
+
+
+def check_doctor():
+    done = run("doctor", "--quick", "--json")
+    report = json.loads(done.stdout)
+    expect("the keys of doctor --json",
+           {"cpu", "cores", "isa", "caches", "fma_gflops", "memory_gbps", "mpi", "findings"}
+           <= set(report), done)
+    expect("rates", report["fma_gflops"]["1"] > 0 and report["fma_gflops"]["all"] > 0
+           and all(report["memory_gbps"][k] > 0 for k in ("read", "write", "copy")), done)
+    done = run("doctor", "--quick", TUTTI_ISA="scalar")
+    expect("scalar kernels", done.returncode == 0 and "kernels   scalar" in done.stdout, done)
+    done = run("doctor", TUTTI_ISA="avx9")
+    expect("an unknown ISA", done.returncode == 2 and "is not one of scalar" in done.stderr, done)
+    many = report["cores"] * 3
+    done = run("doctor", "--no-measure", OMP_NUM_THREADS=str(many))
+    expect("too many threads", f"{many} threads are asked for" in done.stdout
+           or "SMT siblings" in done.stdout, done)
+    if report["cores"] > 1:
+        one = min(os.sched_getaffinity(0))
+        done = subprocess.run(["taskset", "-c", str(one), TUTTI, "doctor", "--no-measure"],
+                              capture_output=True, text=True)
+        expect("a small cpuset", "this process may use only 1 of" in done.stdout, done)
+
+
+for check in (check_frame, check_verbs, check_doctor):
+    check()
+sys.exit(1 if FAILURES else 0)
