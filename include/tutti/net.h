@@ -71,6 +71,20 @@ TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
 TUTTI_API int tutti_net_default(const tutti_net *net, int index, const char **key,
                                 const char **value, const char **where);
 
+/* The memory one node needs to train with a minibatch of 'batch' samples, in bytes. */
+typedef struct tutti_memory {
+    uint64_t parameters, gradients, momentum;
+    uint64_t activations; /* with their gradients and the kernels' scratch, reused in a step */
+    uint64_t data;        /* batches being read ahead */
+    uint64_t program;
+    uint64_t peak;     /* the sum */
+    uint64_t separate; /* what 'activations' would be if no memory were used twice */
+} tutti_memory;
+
+/* threads as in tutti train; 0: one per core. */
+TUTTI_API tutti_status tutti_net_memory(const tutti_net *net, int batch, int threads,
+                                        tutti_memory *out) TUTTI_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -60,6 +60,13 @@ typedef struct tutti_model_options {
     tutti_model_hooks hooks;
 } tutti_model_options;
 
+/* The largest power of two that leaves at least 4 samples a grain; 1 for a smaller batch. */
+int tutti_default_grains(int batch);
+
+/* Options for a whole minibatch on this machine: kernels, caches and grains are chosen, all else
+ * is zero. */
+tutti_status tutti_model_defaults(tutti_model_options *out, int batch) TUTTI_MUST_CHECK;
+
 /* 'net' is borrowed. All memory is taken here; the passes take none. Parameters are zero. */
 tutti_status tutti_model_create(tutti_model **out, const tutti_net *net,
                                 const tutti_model_options *options) TUTTI_MUST_CHECK;

@@ -1,0 +1,212 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <tutti/net.h>
+
+#include "cli.h"
+
+typedef struct info_options {
+    const char *net;
+    int batch_size, threads;
+    bool json;
+} info_options;
+
+#define AT(field) offsetof(info_options, field)
+// clang-format off
+static const cli_option options[] = {
+    {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, the nets there are"},
+    {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples of a step (default: the net's)"},
+    {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
+    {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
+    {.name = NULL},
+};
+// clang-format on
+
+/* ---- words ---- */
+
+/* 1234567 -> "1,234,567" */
+static const char *grouped(uint64_t number, char text[32])
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    char *to = text;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0) *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = 0;
+    return text;
+}
+
+/* Three digits and a unit: of 1000 for operations, of 1024 for bytes. */
+static const char *scaled(double number, double unit, const char *const *names, char text[32])
+{
+    int i = 0;
+    for (; number >= unit && names[i + 1]; i++) number /= unit;
+    snprintf(text, 32, "%.*f%s", i && number < 100 ? 1 : 0, number, names[i]);
+    return text;
+}
+
+static const char *bytes(uint64_t number, char text[32])
+{
+    static const char *const names[] = {" B", " KiB", " MiB", " GiB", " TiB", NULL};
+    return scaled((double)number, 1024, names, text);
+}
+
+static const char *count(uint64_t number, char text[32])
+{
+    static const char *const names[] = {"", " k", " M", " G", " T", " P", NULL};
+    return number ? scaled((double)number, 1000, names, text) : strcpy(text, "");
+}
+
+static const char *shape(tutti_shape s, char text[32])
+{
+    if (s.h == 1 && s.w == 1) snprintf(text, 32, "%d", s.c);
+    else snprintf(text, 32, "%dx%dx%d", s.c, s.h, s.w);
+    return text;
+}
+
+/* ---- the table ---- */
+
+static void print_row(const tutti_layer_info *l, int batch)
+{
+    char out[32], parameters[32], macs[32], flops[32], weights[32], activations[32], kind[32];
+    snprintf(kind, sizeof kind, "%s%s%s", l->kind, *l->activation ? "+" : "", l->activation);
+    printf("%-10s %-13s %-13s %13s %9s %9s %10s %10s\n", l->name, kind, shape(l->out, out),
+           l->parameters ? grouped(l->parameters, parameters) : "", count(l->macs, macs),
+           count(l->train_flops, flops), l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
+           bytes(l->activation_bytes * (uint64_t)batch, activations));
+}
+
+static void print_memory(const tutti_memory *m, int batch)
+{
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32];
+    printf("\nTraining on one node with batches of %d is expected to take %s:\n"
+           "  parameters %s, gradients %s, momentum %s,\n"
+           "  activations and scratch %s (%s if no memory were used twice), data and program %s\n",
+           batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
+           bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
+           bytes(m->data + m->program, g));
+}
+
+static void print_net(const tutti_net *net, const tutti_memory *memory, int batch)
+{
+    char in[32];
+    const tutti_layer_info total = tutti_net_total(net);
+    printf("%s: %s in, %d classes out\n\n", total.name, shape(total.in, in),
+           tutti_net_classes(net));
+    printf("%-10s %-13s %-13s %13s %9s %9s %10s %10s\n", "layer", "kind", "output", "parameters",
+           "MACs", "FLOPs", "weights", "outputs");
+    printf("%-38s %13s %9s %9s %10s %7s %2d\n", "", "", "1 sample", "1 sample", "", "batch", batch);
+    for (int i = 0; i < tutti_net_layer_count(net); i++) {
+        const tutti_layer_info layer = tutti_net_layer_info(net, i);
+        print_row(&layer, batch);
+    }
+    print_row(&total, batch);
+    printf("\nFLOPs are those of training: forward, weight gradient and, but for the first layer, "
+           "backward-data.\n");
+    print_memory(memory, batch);
+}
+
+/* ---- JSON ---- */
+
+static json_t *shape_json(tutti_shape s)
+{
+    return json_pack("[i, i, i]", s.c, s.h, s.w);
+}
+
+static json_t *layer_json(const tutti_layer_info *l)
+{
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "name", l->name, "kind",
+                     l->kind, "activation", l->activation, "in", shape_json(l->in), "out",
+                     shape_json(l->out), "parameters", (json_int_t)l->parameters, "macs",
+                     (json_int_t)l->macs, "train_flops", (json_int_t)l->train_flops, "weight_bytes",
+                     (json_int_t)l->weight_bytes, "activation_bytes",
+                     (json_int_t)l->activation_bytes);
+}
+
+static json_t *memory_json(const tutti_memory *m)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters",
+                     (json_int_t)m->parameters, "gradients", (json_int_t)m->gradients, "momentum",
+                     (json_int_t)m->momentum, "activations", (json_int_t)m->activations, "data",
+                     (json_int_t)m->data, "program", (json_int_t)m->program, "peak",
+                     (json_int_t)m->peak, "separate", (json_int_t)m->separate);
+}
+
+static void print_net_json(const tutti_net *net, const tutti_memory *memory, int batch)
+{
+    const tutti_layer_info total = tutti_net_total(net);
+    json_t *layers = json_array(), *root = layer_json(&total);
+    for (int i = 0; i < tutti_net_layer_count(net); i++) {
+        const tutti_layer_info layer = tutti_net_layer_info(net, i);
+        json_array_append_new(layers, layer_json(&layer));
+    }
+    json_object_set_new(root, "classes", json_integer(tutti_net_classes(net)));
+    json_object_set_new(root, "batch_size", json_integer(batch));
+    json_object_set_new(root, "memory", memory_json(memory));
+    json_object_set_new(root, "layers", layers);
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(root);
+}
+
+/* ---- the verb ---- */
+
+static tutti_status print_known(bool json)
+{
+    if (json) printf("[");
+    for (int i = 0; tutti_net_known(i); i++) {
+        tutti_net *net = NULL;
+        char in[32], parameters[32];
+        const tutti_status s = tutti_net_load(&net, tutti_net_known(i));
+        if (s) return s;
+        const tutti_layer_info total = tutti_net_total(net);
+        if (json) printf("%s\"%s\"", i ? ", " : "", total.name);
+        else
+            printf("%-15s %-10s in %6d classes %14s parameters\n", total.name, shape(total.in, in),
+                   tutti_net_classes(net), grouped(total.parameters, parameters));
+        tutti_net_destroy(&net);
+    }
+    if (json) printf("]\n");
+    return TUTTI_OK;
+}
+
+/* The batch size that was asked for, or the net's own, or 32. */
+static int batch_of(const tutti_net *net, int asked)
+{
+    const char *key, *value, *where;
+    int batch = asked ? asked : 32;
+    for (int i = 0; !asked && tutti_net_default(net, i, &key, &value, &where); i++)
+        if (!strcmp(key, "batch-size") && sscanf(value, "%d", &batch) != 1) batch = 32;
+    return batch;
+}
+
+static int run(const cli_call *call)
+{
+    const info_options *o = call->values;
+    tutti_net *net = NULL;
+    tutti_memory memory;
+    tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
+    if (s == TUTTI_OK && net) {
+        const int batch = batch_of(net, o->batch_size);
+        s = tutti_net_memory(net, batch, o->threads, &memory);
+        if (s == TUTTI_OK) (o->json ? print_net_json : print_net)(net, &memory, batch);
+    }
+    tutti_net_destroy(&net);
+    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+}
+
+const cli_verb cli_verb_info = {
+    "info",
+    "show a net: layers, parameters, operations, memory",
+    options,
+    sizeof(info_options),
+    run,
+    "Examples:\n"
+    "  tutti info                       the nets that came with the program\n"
+    "  tutti info vgg-a --batch-size 32\n"
+    "  tutti info my.net --json | jq '.memory.peak'\n",
+};

@@ -1,0 +1,572 @@
+/* Models: gradients against finite differences, and the same bits however the work is shared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "base/memory.h"
+#include "kernel/ops.h"
+#include "nn/model.h"
+#include "reference_net.h"
+
+enum { BATCH = 13, GRAINS = 8, SEED = 7, STEP = 3 };
+
+/* Every kind of layer, channels that do not fill blocks, branches, activations of all sorts. */
+static const char everything[] = "input 3 9 9\n"
+                                 "c1 conv 20 kernel=3 pad=1 relu\n"
+                                 "l1 lrn 5 alpha=0.1\n"
+                                 "p1 maxpool kernel=3 stride=2\n"
+                                 "c2 conv 20 kernel=3 pad=1\n"
+                                 "r2 relu\n"
+                                 "s add p1 r2 relu\n"
+                                 "c3 conv 24 kernel=1 tanh from=s\n"
+                                 "c4 conv 32 kernel=3x1 pad=1x0 relu from=s\n"
+                                 "p4 maxpool kernel=2 stride=1 pad=1 from=c4\n"
+                                 "d4 dropout 0.2\n"
+                                 "c5 conv 20 kernel=2 nobias groups=4\n"
+                                 "cat concat c3 s c5\n"
+                                 "a avgpool kernel=2\n"
+                                 "f1 fc 70 sigmoid\n"
+                                 "d1 dropout 0.25\n"
+                                 "f2 fc 33 relu\n"
+                                 "d2 dropout 0.5\n"
+                                 "f3 fc 20\n"
+                                 "t3 tanh\n"
+                                 "f4 fc 7\n"
+                                 "loss softmax\n";
+
+/* Layers that read the input in the other ways: flattened images, blocks. */
+static const char mlp[] = "input 1 4 4\nf1 fc 40 relu\nf2 fc 5 relu\nloss softmax\n";
+static const char blocks[] = "input 3 3 3\n"
+                             "a avgpool kernel=3 stride=1 pad=1\n"
+                             "c conv 8 kernel=2 from=input\n"
+                             "f fc 6 from=a sigmoid\n"
+                             "g fc 6 from=input sigmoid\n"
+                             "h fc 6 from=c\n"
+                             "s sigmoid\n"
+                             "sum add f g s\n"
+                             "o fc 4\n"
+                             "loss softmax\n";
+static const char *const nets[] = {everything, mlp, blocks};
+
+/* ---- a minibatch and models on it ---- */
+
+typedef struct batch {
+    tutti_net *net;
+    float *samples;    /* as models want them */
+    double *reference; /* [BATCH][c][h][w] */
+    int32_t labels[BATCH];
+    tutti_model_options options;
+} batch;
+
+static float noise(uint32_t sample, uint64_t index)
+{
+    const tutti_random_key key = {.seed = 99, .purpose = TUTTI_RANDOM_SYNTHETIC, .sample = sample};
+    return (float)(2 * tutti_random_uniform(&key, index) - 1);
+}
+
+static void must(tutti_status s)
+{
+    if (s) fail_msg("%s", tutti_message());
+}
+
+static void fill_samples(batch *b)
+{
+    const tutti_shape in = b->net->input;
+    const size_t stride = tutti_net_input_floats(b->net), count = tutti_shape_count(in);
+    must(tutti_alloc(&b->samples, BATCH * stride, sizeof(float)));
+    must(tutti_alloc(&b->reference, BATCH * count, sizeof(double)));
+    for (int i = 0; i < BATCH; i++)
+        for (int c = 0; c < in.c; c++)
+            for (int p = 0; p < in.h * in.w; p++) {
+                const float v = noise((uint32_t)i, (uint64_t)(c * in.h * in.w + p));
+                b->samples[(size_t)i * stride + (size_t)(p * in.c + c)] = v;
+                b->reference[(size_t)i * count + (size_t)(c * in.h * in.w + p)] = (double)v;
+            }
+}
+
+static batch make_batch(const char *text)
+{
+    batch b = {0};
+    must(tutti_net_parse(&b.net, text, "t.net"));
+    fill_samples(&b);
+    for (int i = 0; i < BATCH; i++) b.labels[i] = i % tutti_net_classes(b.net);
+    b.options = (tutti_model_options){.caches = {32 << 10, 512 << 10, 8 << 20},
+                                      .batch = BATCH,
+                                      .grains = GRAINS,
+                                      .workers = 1,
+                                      .seed = SEED};
+    must(tutti_kernels_choose(&b.options.row));
+    return b;
+}
+
+static void free_batch(batch *b)
+{
+    tutti_free(b->samples);
+    tutti_free(b->reference);
+    tutti_net_destroy(&b->net);
+}
+
+/* A model with its first parameters; biases are not zero, so that they matter. */
+static tutti_model *make_model(const batch *b, const tutti_model_options *options)
+{
+    tutti_model *m = NULL;
+    must(tutti_model_create(&m, b->net, options));
+    tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
+    for (int i = 0; i < b->net->param_count; i++) {
+        const tutti_param *p = &b->net->params[i];
+        if (!p->is_bias) continue;
+        float *torch = NULL;
+        must(tutti_alloc(&torch, p->count, sizeof(float)));
+        for (size_t k = 0; k < p->count; k++) torch[k] = 0.1f * noise(1000, k);
+        tutti_model_import(m, i, torch, tutti_model_parameters(m));
+        tutti_free(torch);
+    }
+    return m;
+}
+
+static void train(tutti_model *m, const batch *b)
+{
+    const size_t first = (size_t)tutti_model_first_sample(m);
+    must(tutti_model_train(m, STEP, b->samples + first * tutti_net_input_floats(b->net),
+                           b->labels + first));
+}
+
+/* ---- joining what workers found ---- */
+
+typedef struct result {
+    float *gradient; /* flat */
+    double loss;
+    size_t count;
+} result;
+
+static result empty_result(const batch *b)
+{
+    result r = {.count = b->net->param_floats};
+    must(tutti_alloc(&r.gradient, r.count, sizeof(float)));
+    return r;
+}
+
+static bool equal(const result *a, const result *b)
+{
+    return a->loss == b->loss && !memcmp(a->gradient, b->gradient, a->count * sizeof(float));
+}
+
+/* One layer's gradient from all workers' roots, in tree order. */
+static void join_layer(const batch *b, tutti_model *const *models, int workers, int layer,
+                       float *total)
+{
+    const size_t count = tutti_model_region(models[0], layer).count;
+    float *stack[TUTTI_TREE_MAX_ROOTS];
+    tutti_tree_stack tree;
+    tutti_tree_stack_init(&tree, b->options.grains);
+    for (int w = 0; w < workers; w++) {
+        tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+        const int n = tutti_model_roots(models[w], layer, roots);
+        for (int r = 0; r < n; r++) {
+            stack[tutti_tree_push(&tree, roots[r])] = tutti_model_gradient(models[w], layer, r);
+            while (tutti_tree_join(&tree))
+                for (size_t i = 0; i < count; i++) stack[tree.depth - 1][i] += stack[tree.depth][i];
+        }
+    }
+    assert_int_equal(tree.depth, 1);
+    memcpy(total, stack[0], count * sizeof(float));
+}
+
+static double join_losses(const batch *b, tutti_model *const *models, int workers)
+{
+    tutti_sum sum;
+    tutti_sum_init(&sum, b->options.grains);
+    for (int w = 0; w < workers; w++) {
+        int first;
+        const double *losses;
+        const int n = tutti_model_grain_losses(models[w], &first, &losses);
+        for (int g = 0; g < n; g++) tutti_sum_add(&sum, (tutti_subtree){0, first + g}, losses[g]);
+    }
+    return tutti_sum_value(&sum);
+}
+
+/* One step on 'workers' workers, one after another. */
+static result run(const batch *b, const tutti_model_options *base, int workers)
+{
+    tutti_model *models[BATCH] = {NULL};
+    result r = empty_result(b);
+    for (int w = 0; w < workers; w++) {
+        tutti_model_options o = *base;
+        o.workers = workers;
+        o.worker = w;
+        models[w] = make_model(b, &o);
+        train(models[w], b);
+    }
+    for (int i = 0; i < b->net->layer_count; i++) {
+        const tutti_region region = tutti_model_region(models[0], i);
+        if (region.count) join_layer(b, models, workers, i, r.gradient + region.offset);
+    }
+    r.loss = join_losses(b, models, workers);
+    for (int w = 0; w < workers; w++) tutti_model_destroy(&models[w]);
+    return r;
+}
+
+/* ---- gradients ---- */
+
+static double reference_mean_loss(const batch *b, double *const *params)
+{
+    const reference_mode mode = {.training = true, .seed = SEED, .step = STEP};
+    const size_t count = tutti_shape_count(b->net->input);
+    double sum = 0;
+    for (int i = 0; i < BATCH; i++)
+        sum += reference_loss(b->net, params, &mode, b->reference + (size_t)i * count, i,
+                              b->labels[i]);
+    return sum / BATCH;
+}
+
+static double **export_parameters(const batch *b, tutti_model *m)
+{
+    double **params = calloc((size_t)b->net->param_count, sizeof *params);
+    for (int i = 0; i < b->net->param_count; i++) {
+        const size_t count = b->net->params[i].count;
+        float *torch = NULL;
+        must(tutti_alloc(&torch, count, sizeof(float)));
+        tutti_model_export(m, i, tutti_model_parameters(m), torch);
+        params[i] = calloc(count, sizeof(double));
+        for (size_t k = 0; k < count; k++) params[i][k] = (double)torch[k];
+        tutti_free(torch);
+    }
+    return params;
+}
+
+static void free_parameters(const batch *b, double **params)
+{
+    for (int i = 0; i < b->net->param_count; i++) free(params[i]);
+    free(params);
+}
+
+/* Some elements of one parameter's gradient. */
+static void check_parameter(const batch *b, double **params, int i, const float *gradient)
+{
+    const tutti_param *p = &b->net->params[i];
+    enum { CHECKED = 6 };
+    for (int k = 0; k < CHECKED && (size_t)k < p->count; k++) {
+        const size_t at = (size_t)k * (p->count - 1) / (CHECKED - 1), e = at < p->count ? at : 0;
+        const double old = params[i][e], h = 1e-5;
+        params[i][e] = old + h;
+        const double above = reference_mean_loss(b, params);
+        params[i][e] = old - h;
+        const double below = reference_mean_loss(b, params);
+        params[i][e] = old;
+        const double want = (above - below) / (2 * h), got = (double)gradient[e];
+        if (fabs(got - want) > 1e-5 + 1e-3 * fabs(want))
+            fail_msg("%s[%zu]: gradient %.8g, finite difference %.8g", p->name, e, got, want);
+    }
+}
+
+static void gradients_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        batch b = make_batch(nets[i]);
+        tutti_model *m = make_model(&b, &b.options);
+        double **params = export_parameters(&b, m);
+        result r = run(&b, &b.options, 1);
+        assert_true(fabs(r.loss / BATCH - reference_mean_loss(&b, params)) < 1e-5);
+        for (int p = 0; p < b.net->param_count; p++) {
+            float *torch = NULL;
+            must(tutti_alloc(&torch, b.net->params[p].count, sizeof(float)));
+            tutti_model_export(m, p, r.gradient, torch);
+            check_parameter(&b, params, p, torch);
+            tutti_free(torch);
+        }
+        free_parameters(&b, params);
+        tutti_free(r.gradient);
+        tutti_model_destroy(&m);
+        free_batch(&b);
+    }
+}
+
+/* ---- the same bits ---- */
+
+static void any_sharing_of_grains_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        batch b = make_batch(nets[i]);
+        result want = run(&b, &b.options, 1);
+        for (int workers = 2; workers <= GRAINS; workers++) {
+            result got = run(&b, &b.options, workers);
+            if (!equal(&got, &want)) fail_msg("net %zu differs on %d workers", i, workers);
+            tutti_free(got.gradient);
+        }
+        tutti_free(want.gradient);
+        free_batch(&b);
+    }
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state)
+{
+    (void)state;
+    batch b = make_batch(everything);
+    result want = run(&b, &b.options, 1);
+    for (int threads = 2; threads <= 3; threads++) {
+        tutti_model_options o = b.options;
+        must(tutti_team_create(&o.team, threads));
+        for (int workers = 1; workers <= 3; workers += 2) {
+            result got = run(&b, &o, workers);
+            if (!equal(&got, &want)) fail_msg("%d threads, %d workers differ", threads, workers);
+            tutti_free(got.gradient);
+        }
+        tutti_team_destroy(&o.team);
+    }
+    tutti_free(want.gradient);
+    free_batch(&b);
+}
+
+static void every_instruction_set_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        batch b = make_batch(nets[i]);
+        result want = run(&b, &b.options, 1);
+        for (const tutti_kernels *row = tutti_kernel_table; row->name; row++) {
+            if (row->needs & ~tutti_cpu_features()) {
+                printf("%s skipped: not on this machine\n", row->name);
+                continue;
+            }
+            tutti_model_options o = b.options;
+            o.row = row;
+            result got = run(&b, &o, 1);
+            if (!equal(&got, &want)) fail_msg("net %zu differs on %s", i, row->name);
+            tutti_free(got.gradient);
+        }
+        tutti_free(want.gradient);
+        free_batch(&b);
+    }
+}
+
+/* ---- forward only ---- */
+
+static void evaluation_does_not_depend_on_the_batch(void **state)
+{
+    (void)state;
+    batch b = make_batch(everything);
+    tutti_model_options o = b.options;
+    o.forward_only = true;
+    tutti_model *small = make_model(&b, &o), *large = make_model(&b, &b.options);
+    train(large, &b); /* leaves its traces in the memory that is used again */
+    const size_t stride = tutti_net_input_floats(b.net);
+    const int classes = tutti_net_classes(b.net);
+    for (int n = 0; n <= BATCH; n += 6) {
+        must(tutti_model_evaluate(small, n, b.samples, b.labels));
+        for (int i = 0; i < n; i++) {
+            must(tutti_model_evaluate(large, 1, b.samples + (size_t)i * stride, b.labels + i));
+            assert_memory_equal(tutti_model_probabilities(small) + i * 16,
+                                tutti_model_probabilities(large), (size_t)classes * sizeof(float));
+            assert_true(tutti_model_losses(small)[i] == tutti_model_losses(large)[0]);
+            assert_int_equal(tutti_model_ranks(small)[i], tutti_model_ranks(large)[0]);
+        }
+    }
+    must(tutti_model_evaluate(small, BATCH, b.samples, NULL));
+    tutti_model_destroy(&small);
+    tutti_model_destroy(&large);
+    free_batch(&b);
+}
+
+/* ---- memory ---- */
+
+static void memory_is_measured_and_reused(void **state)
+{
+    (void)state;
+    batch b = make_batch(everything);
+    tutti_model_bytes training, forward;
+    must(tutti_model_measure(&training, b.net, &b.options));
+    tutti_model_options o = b.options;
+    o.forward_only = true;
+    must(tutti_model_measure(&forward, b.net, &o));
+    assert_int_equal(training.parameters, b.net->param_floats * sizeof(float));
+    assert_int_equal(training.gradients, training.parameters);
+    assert_true(training.arena < training.separate);
+    assert_true(forward.arena < training.arena);
+    assert_int_equal(forward.gradients, 0);
+    o.workers = 3; /* shares of 2, 3 and 3 grains: one, two and two roots */
+    o.worker = 2;
+    o.forward_only = false;
+    must(tutti_model_measure(&training, b.net, &o));
+    assert_int_equal(training.gradients, 2 * training.parameters);
+    free_batch(&b);
+}
+
+/* ---- parameters ---- */
+
+static void parameters_go_to_torch_and_back(void **state)
+{
+    (void)state;
+    batch b = make_batch(everything);
+    tutti_model *m = make_model(&b, &b.options);
+    const size_t floats = tutti_model_parameter_floats(m);
+    float *back = NULL, *cut = NULL;
+    must(tutti_alloc(&back, floats, sizeof(float)));
+    must(tutti_alloc(&cut, floats, sizeof(float)));
+    const size_t middle = floats / 3;
+    for (int i = 0; i < b.net->param_count; i++) {
+        const size_t count = b.net->params[i].count;
+        float *torch = NULL, *strips = NULL;
+        must(tutti_alloc(&torch, count, sizeof(float)));
+        must(tutti_alloc(&strips, count, sizeof(float)));
+        const float *flat = tutti_model_parameters(m);
+        tutti_model_export(m, i, flat, torch);
+        tutti_model_export_strip(m, i, 0, middle, flat, strips);
+        tutti_model_export_strip(m, i, middle, floats, flat + middle, strips);
+        assert_memory_equal(torch, strips, count * sizeof(float));
+        tutti_model_import(m, i, torch, back);
+        tutti_model_import_strip(m, i, 0, middle, torch, cut);
+        tutti_model_import_strip(m, i, middle, floats, torch, cut + middle);
+        tutti_free(torch);
+        tutti_free(strips);
+    }
+    assert_memory_equal(back, tutti_model_parameters(m), floats * sizeof(float));
+    assert_memory_equal(cut, tutti_model_parameters(m), floats * sizeof(float));
+    tutti_free(back);
+    tutti_free(cut);
+    tutti_model_destroy(&m);
+    free_batch(&b);
+}
+
+static void initial_parameters_have_the_right_spread(void **state)
+{
+    (void)state;
+    batch b = make_batch("input 400\n"
+                         "he fc 256 relu bias=0.25\n"
+                         "xavier fc 256\n"
+                         "small fc 100 init=gaussian std=0.5\n"
+                         "loss softmax\n");
+    tutti_model *m = NULL;
+    must(tutti_model_create(&m, b.net, &b.options));
+    tutti_model_init(m, 1, TUTTI_INIT_AUTO, 0);
+    const double want[] = {2.0 / 400, 0, 2.0 / 512, 0, 0.25, 0}; /* variance; biases apart */
+    double **params = export_parameters(&b, m);
+    for (int i = 0; i < b.net->param_count; i++) {
+        const size_t count = b.net->params[i].count;
+        double sum = 0, squares = 0;
+        for (size_t k = 0; k < count; k++) {
+            sum += params[i][k];
+            squares += params[i][k] * params[i][k];
+        }
+        if (b.net->params[i].is_bias) assert_true(sum == (i == 1 ? 0.25 * (double)count : 0));
+        else {
+            assert_true(fabs(squares / (double)count / want[i] - 1) < 0.05);
+            assert_true(fabs(sum / (double)count) < 0.02 * sqrt(want[i]));
+        }
+    }
+    free_parameters(&b, params);
+    tutti_model_destroy(&m);
+    free_batch(&b);
+}
+
+/* ---- hooks and diagnosis ---- */
+
+typedef struct trail {
+    char text[256];
+    int fail_at;
+} trail;
+
+static tutti_status note(trail *t, char what, int layer)
+{
+    const size_t used = strlen(t->text);
+    snprintf(t->text + used, sizeof t->text - used, "%c%d ", what, layer);
+    return layer == t->fail_at ? tutti_fail(TUTTI_COMM, "told to fail") : TUTTI_OK;
+}
+
+static tutti_status before_forward(void *user, int layer)
+{
+    return note(user, 'f', layer);
+}
+
+static tutti_status gradient_ready(void *user, int layer)
+{
+    return note(user, 'g', layer);
+}
+
+static tutti_status weights_released(void *user, int layer)
+{
+    return note(user, 'r', layer);
+}
+
+static void hooks_are_called_in_order(void **state)
+{
+    (void)state;
+    batch b = make_batch(mlp);
+    trail t = {.fail_at = -1};
+    tutti_model_options o = b.options;
+    o.hooks = (tutti_model_hooks){&t, before_forward, gradient_ready, weights_released, NULL};
+    tutti_model *m = make_model(&b, &o);
+    train(m, &b);
+    assert_string_equal(t.text, "f0 f1 g1 r1 g0 r0 ");
+    t.fail_at = 1;
+    assert_int_equal(tutti_model_train(m, 0, b.samples, b.labels), TUTTI_COMM);
+    tutti_model_destroy(&m);
+    free_batch(&b);
+}
+
+static void a_layer_is_blamed_for_numbers_that_are_none(void **state)
+{
+    (void)state;
+    batch b = make_batch(mlp);
+    tutti_model *m = make_model(&b, &b.options);
+    float *parameters = tutti_model_parameters(m);
+    const size_t second = tutti_model_region(m, 1).offset;
+    const float old = parameters[second];
+
+    parameters[second] = NAN;
+    assert_int_equal(tutti_model_blame(m, 5, b.samples, b.labels), TUTTI_DIVERGED);
+    assert_non_null(strstr(tutti_message(), "step 5: parameters of layer 'f2'"));
+    parameters[second] = old;
+    for (size_t i = 0; i < second; i++) parameters[i] = 3e38f;
+    assert_int_equal(tutti_model_blame(m, 5, b.samples, b.labels), TUTTI_DIVERGED);
+    assert_non_null(strstr(tutti_message(), "output of layer 'f1'"));
+    b.samples[16] = INFINITY;
+    assert_int_equal(tutti_model_blame(m, 5, b.samples, b.labels), TUTTI_DIVERGED);
+    assert_non_null(strstr(tutti_message(), "sample 1 of the minibatch holds inf"));
+    tutti_model_destroy(&m);
+    free_batch(&b);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    batch b = make_batch(mlp);
+    tutti_model *m = NULL;
+    tutti_model_options o = b.options;
+    o.grains = 6;
+    assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
+    o.grains = 16;
+    assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
+    o.grains = 4;
+    o.workers = 5;
+    assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
+    assert_non_null(strstr(tutti_message(), "5 workers cannot share 4 grains"));
+    assert_null(m);
+    free_batch(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree_with_finite_differences),
+        cmocka_unit_test(any_sharing_of_grains_gives_the_same_bits),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(evaluation_does_not_depend_on_the_batch),
+        cmocka_unit_test(memory_is_measured_and_reused),
+        cmocka_unit_test(parameters_go_to_torch_and_back),
+        cmocka_unit_test(initial_parameters_have_the_right_spread),
+        cmocka_unit_test(hooks_are_called_in_order),
+        cmocka_unit_test(a_layer_is_blamed_for_numbers_that_are_none),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
