@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes nets as a C table: embed.py OUT.c a.net b.net ..."""
+"""Writes texts as a C table of names and contents: embed.py OUT.c HEADER 'TYPE NAME' a.net b.net ..."""
 import pathlib
 import sys
 
@@ -9,9 +9,9 @@ def c_string(text):
     return "\n".join(f'     "{line}\\n"' for line in quoted.splitlines())
 
 
-out, nets = sys.argv[1], sorted(pathlib.Path(p) for p in sys.argv[2:])
+out, header, table, *paths = sys.argv[1:]
 with open(out, "w") as f:
-    f.write('#include "nn/zoo.h"\n\n#include <stddef.h>\n\nconst tutti_zoo_net tutti_zoo[] = {\n')
-    for net in nets:
-        f.write(f'    {{"{net.stem}",\n{c_string(net.read_text())}}},\n')
+    f.write(f'#include "{header}"\n\n#include <stddef.h>\n\nconst {table}[] = {{\n')
+    for path in sorted(map(pathlib.Path, paths)):
+        f.write(f'    {{"{path.stem}",\n{c_string(path.read_text())}}},\n')
     f.write("    {NULL, NULL},\n};\n")

@@ -1,0 +1,231 @@
+#include "plan/platform.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "plan/platforms.h"
+
+enum { MOST_ROWS = 4096 };
+
+static const char *const rate_names[] = {"first", "conv", "fc", NULL};
+
+void tutti_platform_destroy(tutti_platform **platform)
+{
+    tutti_platform *p = *platform;
+    if (!p) return;
+    tutti_free(p->rates);
+    tutti_free(p->nets);
+    tutti_free(p->layers);
+    tutti_free(p->exchanges);
+    tutti_free(p);
+    *platform = NULL;
+}
+
+/* ---- text ---- */
+
+static const tutti_unit bytes_units[] = {{"B", 1},    {"kB", 1e3},  {"MB", 1e6},
+                                         {"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
+static const tutti_unit rate_units[] = {{"B/s", 1},         {"MB/s", 1e6},      {"GB/s", 1e9},
+                                        {"Gbit/s", 1.25e8}, {"Mbit/s", 1.25e5}, {NULL, 0}};
+static const tutti_unit flops_units[] = {{"GF", 1e9}, {"TF", 1e12}, {NULL, 0}};
+static const tutti_unit time_units[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {NULL, 0}};
+static const tutti_unit bare[] = {{"", 1}, {NULL, 0}};
+
+typedef tutti_status line_reader(tutti_text *text, tutti_platform *p);
+
+static tutti_status real(tutti_text *text, const char *what, const tutti_unit *units, double *out)
+{
+    tutti_word word;
+    TUTTI_TRY(tutti_text_need(text, &word, what));
+    return tutti_text_quantity(text, word, units, 0, 1e300, out);
+}
+
+static tutti_status words(tutti_text *text, const char *what, char *out, size_t size)
+{
+    tutti_word word;
+    TUTTI_TRY(tutti_text_need(text, &word, what));
+    if ((size_t)word.length >= size) return tutti_text_fail(text, word, "%s is too long", what);
+    snprintf(out, size, "%.*s", word.length, word.start);
+    return TUTTI_OK;
+}
+
+static tutti_status read_title(tutti_text *text, tutti_platform *p)
+{
+    return words(text, "the title", p->title, sizeof p->title);
+}
+static tutti_status read_nodes(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "a number of nodes", bare, &p->nodes);
+}
+static tutti_status read_peak(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "FLOP/s of a node, as 2355GF", flops_units, &p->peak);
+}
+static tutti_status read_memory(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "memory of a node, as 128GB", bytes_units, &p->memory);
+}
+static tutti_status read_bandwidth(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "a bandwidth, as 136GB/s", rate_units, &p->memory_bandwidth);
+}
+static tutti_status read_steals(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "a fraction", bare, &p->steals);
+}
+static tutti_status read_update(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "seconds a parameter", bare, &p->update);
+}
+static tutti_status read_topology(tutti_text *text, tutti_platform *p)
+{
+    static const char *const known[] = {"star", "fat-tree", "dragonfly", "torus", NULL};
+    tutti_word word = tutti_text_peek(text);
+    if (tutti_word_among(word, known) < 0)
+        return tutti_text_fail(text, word, "a topology is star, fat-tree, dragonfly or torus");
+    return words(text, "a topology", p->topology, sizeof p->topology);
+}
+
+static tutti_status read_link(tutti_text *text, tutti_platform *p)
+{
+    TUTTI_TRY(real(text, "a bandwidth, as 8GB/s or 10Gbit/s", rate_units, &p->link));
+    tutti_word word, key, value;
+    while ((word = tutti_text_next(text)).length) {
+        if (!tutti_word_split(word, &key, &value))
+            return tutti_text_fail(text, word, "expected latency=... or overlap=...");
+        if (tutti_word_is(key, "latency"))
+            TUTTI_TRY(tutti_text_quantity(text, value, time_units, 0, 10, &p->latency));
+        else if (tutti_word_is(key, "overlap"))
+            TUTTI_TRY(tutti_text_real(text, value, 0, 1, &p->overlap));
+        else return tutti_text_fail(text, word, "a link has latency and overlap");
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status read_rate(tutti_text *text, tutti_platform *p)
+{
+    tutti_rate *r = &p->rates[p->rate_count++];
+    tutti_word kind;
+    TUTTI_TRY(tutti_text_need(text, &kind, "first, conv or fc"));
+    const int at = tutti_word_among(kind, rate_names);
+    if (at < 0) return tutti_text_fail(text, kind, "a rate is of first, conv or fc layers");
+    r->kind = (tutti_rate_kind)at;
+    TUTTI_TRY(real(text, "samples a node", bare, &r->samples));
+    return real(text, "a fraction of the peak", bare, &r->fraction);
+}
+
+static tutti_status read_net(tutti_text *text, tutti_platform *p)
+{
+    tutti_net_rate *r = &p->nets[p->net_count++];
+    TUTTI_TRY(words(text, "a net's name", r->name, sizeof r->name));
+    TUTTI_TRY(real(text, "samples/s of one node", bare, &r->samples_per_s));
+    return real(text, "the minibatch of that rate", bare, &r->batch);
+}
+
+static tutti_status read_layer(tutti_text *text, tutti_platform *p)
+{
+    tutti_layer_rate *r = &p->layers[p->layer_count++];
+    char part[4][48];
+    static const char *const what[] = {"a kind", "an input CxHxW", "an output CxHxW",
+                                       "a kernel RxS/STRIDE"};
+    for (int i = 0; i < 4; i++) TUTTI_TRY(words(text, what[i], part[i], sizeof part[i]));
+    snprintf(r->key, sizeof r->key, "%.31s %.31s %.31s %.31s", part[0], part[1], part[2], part[3]);
+    TUTTI_TRY(real(text, "samples", bare, &r->samples));
+    TUTTI_TRY(real(text, "seconds forward", bare, &r->seconds.forward));
+    TUTTI_TRY(real(text, "seconds backward-weights", bare, &r->seconds.weights));
+    return real(text, "seconds backward-data", bare, &r->seconds.data);
+}
+
+static tutti_status read_exchange(tutti_text *text, tutti_platform *p)
+{
+    tutti_exchange_rate *r = &p->exchanges[p->exchange_count++];
+    TUTTI_TRY(real(text, "ranks", bare, &r->ranks));
+    TUTTI_TRY(real(text, "bytes", bare, &r->bytes));
+    TUTTI_TRY(real(text, "seconds of a part-reduce", bare, &r->reduce));
+    return real(text, "seconds of a part-broadcast", bare, &r->broadcast);
+}
+
+static const struct {
+    const char *word;
+    line_reader *read;
+} lines[] = {
+    {"title", read_title},
+    {"nodes", read_nodes},
+    {"peak", read_peak},
+    {"memory", read_memory},
+    {"memory-bandwidth", read_bandwidth},
+    {"link", read_link},
+    {"steals", read_steals},
+    {"topology", read_topology},
+    {"rate", read_rate},
+    {"net", read_net},
+    {"layer", read_layer},
+    {"exchange", read_exchange},
+    {"update", read_update},
+};
+
+static tutti_status read_line(tutti_text *text, tutti_platform *p)
+{
+    const tutti_word word = tutti_text_next(text);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (tutti_word_is(word, lines[i].word)) {
+            TUTTI_TRY(lines[i].read(text, p));
+            return tutti_text_end_of_line(text);
+        }
+    return tutti_text_fail(text, word,
+                           "a platform has title, nodes, peak, memory, "
+                           "memory-bandwidth, link, steals, topology, rate, net, layer, exchange "
+                           "and update");
+}
+
+/* A first pass counts the rows of each kind, so that they are allocated once. */
+static tutti_status allocate_rows(tutti_platform *p, const char *content)
+{
+    size_t count = 1;
+    for (const char *c = content; *c; c++) count += *c == '\n';
+    if (count > MOST_ROWS)
+        return tutti_fail(TUTTI_PARSE, "%s: more than %d lines", p->name, MOST_ROWS);
+    TUTTI_TRY(tutti_alloc(&p->rates, count, sizeof *p->rates));
+    TUTTI_TRY(tutti_alloc(&p->nets, count, sizeof *p->nets));
+    TUTTI_TRY(tutti_alloc(&p->layers, count, sizeof *p->layers));
+    return tutti_alloc(&p->exchanges, count, sizeof *p->exchanges);
+}
+
+static tutti_status check(const tutti_platform *p)
+{
+    const struct {
+        const char *line;
+        double value;
+    } needed[] = {{"peak", p->peak}, {"memory-bandwidth", p->memory_bandwidth}, {"link", p->link}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!(needed[i].value > 0))
+            return tutti_fail(TUTTI_PARSE, "%s: there is no line '%s'", p->name, needed[i].line);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_platform_parse(tutti_platform **out, const char *name, const char *content)
+{
+    tutti_platform *p = NULL;
+    tutti_text *text = NULL;
+    tutti_status s = TUTTI_OK;
+    if ((s = tutti_alloc(&p, 1, sizeof *p))) goto out;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    snprintf(p->topology, sizeof p->topology, "star");
+    p->nodes = 1;
+    p->overlap = 1;
+    if ((s = allocate_rows(p, content))) goto out;
+    if ((s = tutti_text_create(&text, name, content))) goto out;
+    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, p);
+    if (s == TUTTI_OK) s = check(p);
+    if (s != TUTTI_OK) goto out;
+    *out = p;
+    p = NULL;
+out:
+    tutti_text_destroy(&text);
+    tutti_platform_destroy(&p);
+    return s;
+}

@@ -1,0 +1,106 @@
+/* A cluster as text (platforms/NAME.platform): what a node computes and what joins the nodes.
+ *
+ *     title "Cori phase I: 2x E5-2698v3, Aries"
+ *     nodes 1630
+ *     peak 2355GF                           # of a node, nominal
+ *     memory 128GB
+ *     memory-bandwidth 136GB/s
+ *     link 8GB/s latency=1.5us overlap=1    # per direction; 1: full duplex, 0: half
+ *     steals 0                              # of the channel's time that computing loses
+ *     topology dragonfly                    # star, fat-tree, dragonfly, torus
+ *     rate conv 1 0.55                      # fraction of the peak at 1 sample a node,
+ *     rate conv 16 0.65                     # at 16; between them the logarithm decides
+ *     rate fc 64 0.5
+ *     net vgg-a 30 256                      # samples/s of one node at a minibatch of 256,
+ *                                           # measured: scales the above
+ *
+ * A measured platform (tutti calibrate) also knows layers and exchanges by their own times:
+ *
+ *     layer conv 64x112x112 128x112x112 3x3/1 16 1.2e-2 1.3e-2 1.4e-2
+ *           # in, out, kernel/stride, samples: seconds forward, backward-weights, backward-data
+ *     exchange 2 1048576 3.1e-4 2.9e-4      # ranks, bytes: seconds part-reduce, part-broadcast
+ *     update 6.0e-10                        # seconds a parameter, SGD with momentum */
+#ifndef TUTTI_PLAN_PLATFORM_H
+#define TUTTI_PLAN_PLATFORM_H
+
+#include "nn/net.h"
+
+typedef enum tutti_rate_kind {
+    TUTTI_RATE_FIRST,
+    TUTTI_RATE_CONV,
+    TUTTI_RATE_FC,
+    TUTTI_RATE_KINDS
+} tutti_rate_kind;
+
+typedef struct tutti_rate {
+    tutti_rate_kind kind;
+    double samples, fraction;
+} tutti_rate;
+
+typedef struct tutti_net_rate {
+    char name[64];
+    double samples_per_s;
+    double batch; /* at this minibatch */
+} tutti_net_rate;
+
+typedef struct tutti_pass_seconds {
+    double forward, weights, data;
+} tutti_pass_seconds;
+
+/* What identifies a layer's work, as text: "conv 64x112x112 128x112x112 3x3/1". */
+enum { TUTTI_LAYER_KEY = 128 };
+typedef struct tutti_layer_rate {
+    char key[TUTTI_LAYER_KEY];
+    double samples;
+    tutti_pass_seconds seconds;
+} tutti_layer_rate;
+
+typedef struct tutti_exchange_rate {
+    double ranks, bytes, reduce, broadcast;
+} tutti_exchange_rate;
+
+typedef struct tutti_platform {
+    char name[64], title[160], topology[32];
+    double nodes;
+    double peak;             /* FLOP/s */
+    double memory;           /* bytes */
+    double memory_bandwidth; /* bytes/s */
+    double link;             /* bytes/s, each direction */
+    double latency;          /* seconds */
+    double overlap;          /* of sending and receiving */
+    double steals;
+    double update; /* seconds a parameter; 0: by the memory bandwidth */
+    int rate_count, net_count, layer_count, exchange_count;
+    tutti_rate *rates;
+    tutti_net_rate *nets;
+    tutti_layer_rate *layers;
+    tutti_exchange_rate *exchanges;
+} tutti_platform;
+
+/* 'name' is a platform's name, looked up as NAME.platform in the directories of the environment
+ * variable TUTTI_PLATFORMS (separated by colons), then among those that came with the library; a
+ * name with a '/' or ending in ".platform" is a path. */
+tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
+tutti_status tutti_platform_parse(tutti_platform **out, const char *name,
+                                  const char *content) TUTTI_MUST_CHECK;
+void tutti_platform_destroy(tutti_platform **platform);
+
+/* The platforms that came with the library, NULL behind the last. */
+const char *tutti_platform_known(int index);
+
+/* The key of a layer of which 'outputs' output features are computed. */
+void tutti_platform_key(const tutti_layer *layer, int outputs, char key[TUTTI_LAYER_KEY]);
+
+/* Seconds of a layer's passes on one node with 'samples' samples (fractions are fine) of which
+ * 'outputs' output features are computed. */
+tutti_pass_seconds tutti_platform_layer(const tutti_platform *platform, const tutti_net *net,
+                                        int layer, double samples, int outputs);
+
+/* Seconds of a part-reduce or part-broadcast of a buffer of 'bytes' among 'ranks' ranks; of moving
+ * 'bytes' out of and into every node; of updating 'count' parameters. */
+double tutti_platform_reduce(const tutti_platform *platform, double ranks, double bytes);
+double tutti_platform_broadcast(const tutti_platform *platform, double ranks, double bytes);
+double tutti_platform_move(const tutti_platform *platform, double ranks, double bytes);
+double tutti_platform_update(const tutti_platform *platform, double count);
+
+#endif

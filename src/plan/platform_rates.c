@@ -1,0 +1,182 @@
+/* How long things take on a platform: measured times where there are some, else the described
+ * rates. Between measurements times are interpolated along the logarithm of the size; beyond them
+ * the nearest one is scaled. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/platform.h"
+
+enum { FLOAT_BYTES = 4, SGD_ACCESSES = 5 }; /* dw, v, w are read, v and w written */
+
+/* ---- computing ---- */
+
+void tutti_platform_key(const tutti_layer *l, int outputs, char key[TUTTI_LAYER_KEY])
+{
+    const tutti_conv_shape *w = &l->window;
+    const bool window = l->kind == TUTTI_KIND_CONV || l->kind == TUTTI_KIND_MAXPOOL ||
+                        l->kind == TUTTI_KIND_AVGPOOL;
+    snprintf(key, TUTTI_LAYER_KEY, "%s %dx%dx%d %dx%dx%d %dx%d/%d", tutti_kind_name(l->kind),
+             l->in.c, l->in.h, l->in.w, outputs, l->out.h, l->out.w, window ? w->r : 1,
+             window ? w->s : 1, window ? w->stride_h : 1);
+}
+
+static double mix(double x0, double y0, double x1, double y1, double x)
+{
+    if (x1 <= x0) return y0;
+    const double f = (log(x) - log(x0)) / (log(x1) - log(x0));
+    return exp(log(y0) * (1 - f) + log(y1) * f);
+}
+
+/* The two measurements around 'samples' (or the nearest one twice); false if there is none. */
+static bool around(const tutti_platform *p, const char *key, double samples,
+                   const tutti_layer_rate **below, const tutti_layer_rate **above)
+{
+    *below = *above = NULL;
+    for (int i = 0; i < p->layer_count; i++) {
+        const tutti_layer_rate *r = &p->layers[i];
+        if (strcmp(r->key, key)) continue;
+        if (r->samples <= samples && (!*below || r->samples > (*below)->samples)) *below = r;
+        if (r->samples >= samples && (!*above || r->samples < (*above)->samples)) *above = r;
+    }
+    if (!*below) *below = *above;
+    if (!*above) *above = *below;
+    return *below != NULL;
+}
+
+static double between(double samples, double n0, double t0, double n1, double t1)
+{
+    if (t0 <= 0 || t1 <= 0) return t0 > t1 ? t0 : t1;
+    if (n0 == n1) return samples >= n0 ? t0 * samples / n0 : t0 * fmax(samples / n0, 0.5);
+    return mix(n0, t0, n1, t1, samples);
+}
+
+static bool measured(const tutti_platform *p, const tutti_layer *l, double samples, int outputs,
+                     tutti_pass_seconds *out)
+{
+    char key[TUTTI_LAYER_KEY];
+    const tutti_layer_rate *a, *b;
+    tutti_platform_key(l, outputs, key);
+    if (!around(p, key, samples, &a, &b)) return false;
+    const double n0 = a->samples, n1 = b->samples;
+    out->forward = between(samples, n0, a->seconds.forward, n1, b->seconds.forward);
+    out->weights = between(samples, n0, a->seconds.weights, n1, b->seconds.weights);
+    out->data = l->trains_below ? between(samples, n0, a->seconds.data, n1, b->seconds.data) : 0;
+    return true;
+}
+
+static double fraction_of(const tutti_platform *p, tutti_rate_kind kind, double samples)
+{
+    const tutti_rate *below = NULL, *above = NULL;
+    for (int i = 0; i < p->rate_count; i++) {
+        const tutti_rate *r = &p->rates[i];
+        if (r->kind != kind) continue;
+        if (r->samples <= samples && (!below || r->samples > below->samples)) below = r;
+        if (r->samples >= samples && (!above || r->samples < above->samples)) above = r;
+    }
+    if (!below && !above)
+        return kind == TUTTI_RATE_CONV ? 0.6 : fraction_of(p, TUTTI_RATE_CONV, samples);
+    if (!below) return above->fraction;
+    if (!above) return below->fraction;
+    return mix(below->samples, below->fraction, above->samples, above->fraction, samples);
+}
+
+/* Layers that only move data: once in, once out. */
+static tutti_pass_seconds streaming(const tutti_platform *p, const tutti_layer *l, double samples)
+{
+    const double floats = (double)tutti_shape_floats(l->in) + (double)tutti_shape_floats(l->out);
+    const double pass = FLOAT_BYTES * floats * samples / p->memory_bandwidth;
+    return (tutti_pass_seconds){pass, 0, l->trains_below ? pass : 0};
+}
+
+static tutti_pass_seconds described(const tutti_platform *p, const tutti_net *net, int layer,
+                                    double samples, int outputs)
+{
+    const tutti_layer *l = &net->layers[layer];
+    if (l->weight < 0) return streaming(p, l, samples);
+    const double share = (double)outputs / l->out.c;
+    const tutti_rate_kind kind = l->kind == TUTTI_KIND_FC ? TUTTI_RATE_FC
+                                 : l->trains_below        ? TUTTI_RATE_CONV
+                                                          : TUTTI_RATE_FIRST;
+    const double flops = 2.0 * (double)l->macs * samples * share;
+    const double weights = FLOAT_BYTES * (double)net->params[l->weight].stored * share;
+    const double seconds =
+        fmax(flops / (p->peak * fraction_of(p, kind, samples)), weights / p->memory_bandwidth);
+    return (tutti_pass_seconds){seconds, seconds, l->trains_below ? seconds : 0};
+}
+
+/* The factor that makes the whole net as fast on one node as was measured. */
+static double scale_of(const tutti_platform *p, const tutti_net *net)
+{
+    for (int i = 0; i < p->net_count; i++) {
+        const tutti_net_rate *r = &p->nets[i];
+        if (strcmp(r->name, net->name)) continue;
+        double seconds = 0;
+        for (int l = 0; l < net->layer_count; l++) {
+            const tutti_pass_seconds s = described(p, net, l, r->batch, net->layers[l].out.c);
+            seconds += s.forward + s.weights + s.data;
+        }
+        const double update = tutti_platform_update(p, (double)net->param_floats);
+        return (r->batch / r->samples_per_s - update) / seconds;
+    }
+    return 1;
+}
+
+tutti_pass_seconds tutti_platform_layer(const tutti_platform *p, const tutti_net *net, int layer,
+                                        double samples, int outputs)
+{
+    tutti_pass_seconds s;
+    if (measured(p, &net->layers[layer], samples, outputs, &s)) return s;
+    s = described(p, net, layer, samples, outputs);
+    const double scale = scale_of(p, net);
+    return (tutti_pass_seconds){s.forward * scale, s.weights * scale, s.data * scale};
+}
+
+double tutti_platform_update(const tutti_platform *p, double count)
+{
+    return count * (p->update > 0 ? p->update : SGD_ACCESSES * FLOAT_BYTES / p->memory_bandwidth);
+}
+
+/* ---- communicating ---- */
+
+/* (ranks-1)/ranks of the bytes leave every node and as many come in; the messages' start-up adds
+ * up along the logarithm of the ranks. */
+static double described_exchange(const tutti_platform *p, double ranks, double bytes)
+{
+    if (ranks <= 1 || bytes <= 0) return 0;
+    const double wire = bytes * (ranks - 1) / ranks * (2 - p->overlap) / p->link;
+    return wire + ceil(log2(ranks)) * p->latency;
+}
+
+static double measured_exchange(const tutti_platform *p, double ranks, double bytes, bool reduce)
+{
+    const tutti_exchange_rate *below = NULL, *above = NULL;
+    for (int i = 0; i < p->exchange_count; i++) {
+        const tutti_exchange_rate *r = &p->exchanges[i];
+        if (r->ranks != ranks) continue;
+        if (r->bytes <= bytes && (!below || r->bytes > below->bytes)) below = r;
+        if (r->bytes >= bytes && (!above || r->bytes < above->bytes)) above = r;
+    }
+    if (!below && !above) return -1;
+    if (!below) return reduce ? above->reduce : above->broadcast;
+    const double t0 = reduce ? below->reduce : below->broadcast;
+    if (!above) return t0 * bytes / below->bytes;
+    return mix(below->bytes, t0, above->bytes, reduce ? above->reduce : above->broadcast, bytes);
+}
+
+double tutti_platform_reduce(const tutti_platform *p, double ranks, double bytes)
+{
+    const double seconds = bytes > 0 ? measured_exchange(p, ranks, bytes, true) : 0;
+    return seconds >= 0 ? seconds : described_exchange(p, ranks, bytes);
+}
+
+double tutti_platform_broadcast(const tutti_platform *p, double ranks, double bytes)
+{
+    const double seconds = bytes > 0 ? measured_exchange(p, ranks, bytes, false) : 0;
+    return seconds >= 0 ? seconds : described_exchange(p, ranks, bytes);
+}
+
+double tutti_platform_move(const tutti_platform *p, double ranks, double bytes)
+{
+    return tutti_platform_broadcast(p, ranks, ranks > 1 ? bytes * ranks / (ranks - 1) : 0);
+}

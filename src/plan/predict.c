@@ -1,0 +1,206 @@
+/* A step as a program for the timeline: what each layer computes, submits, waits for and moves,
+ * with the seconds the platform says. Every node does the same, so one is enough. */
+#include "plan/predict.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "plan/timeline.h"
+
+enum { FLOAT_BYTES = 4, OPS_PER_LAYER = 12 };
+
+typedef struct builder {
+    const tutti_net *net;
+    const tutti_platform *platform;
+    const tutti_plan *plan;
+    const tutti_predict_options *options;
+    tutti_prediction *out;
+    tutti_op *ops;
+    int op_count;
+    tutti_chain *chains;
+    int *lives; /* groups in which each layer's output lies */
+} builder;
+
+static void add_op(builder *b, tutti_op_kind kind, int layer, double seconds)
+{
+    b->ops[b->op_count++] = (tutti_op){kind, layer, seconds};
+}
+
+/* ---- where activations lie and how they get there ---- */
+
+static bool follows_its_input(tutti_kind kind)
+{
+    return kind == TUTTI_KIND_RELU || kind == TUTTI_KIND_SIGMOID || kind == TUTTI_KIND_TANH ||
+           kind == TUTTI_KIND_DROPOUT;
+}
+
+static int input_groups(const builder *b, int layer)
+{
+    const int from = b->net->layers[layer].from[0];
+    return from == TUTTI_NET_INPUT ? b->plan->nodes : b->lives[from];
+}
+
+static void place_layers(builder *b)
+{
+    for (int i = 0; i < b->net->layer_count; i++)
+        b->lives[i] =
+            follows_its_input(b->net->layers[i].kind) ? input_groups(b, i) : b->plan->groups[i];
+}
+
+/* Bytes every node receives so that layer 'layer' has its input: from features of a group to
+ * whole samples (all-to-all), from the members' samples or features to the group's (gather). */
+static double move_bytes(const builder *b, int layer)
+{
+    const int nodes = b->plan->nodes, have = input_groups(b, layer), need = b->lives[layer];
+    const double own = FLOAT_BYTES * (double)tutti_shape_floats(b->net->layers[layer].in) *
+                       b->options->batch / nodes;
+    double bytes = 0;
+    if (have != need && have < nodes) bytes += own * (1 - (double)have / nodes);
+    if (need < nodes && !follows_its_input(b->net->layers[layer].kind))
+        bytes += own * ((double)nodes / need - 1);
+    return bytes;
+}
+
+static double move_seconds(const builder *b, int layer)
+{
+    const int smaller =
+        input_groups(b, layer) < b->lives[layer] ? input_groups(b, layer) : b->lives[layer];
+    const double bytes = move_bytes(b, layer);
+    return bytes > 0 ? tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes)
+                     : 0;
+}
+
+/* ---- layers ---- */
+
+static double samples_of(const builder *b, int groups)
+{
+    return ceil((double)b->options->batch / groups);
+}
+
+static int outputs_of(const builder *b, int layer)
+{
+    return tutti_ceil_div(b->net->layers[layer].out.c, b->plan->nodes / b->lives[layer]);
+}
+
+static double parameters_of(const builder *b, int layer)
+{
+    return (double)tutti_layer_floats(b->net, layer) * b->lives[layer] / b->plan->nodes;
+}
+
+/* The exchange of a layer's gradient and parameters among the nodes that hold the same ones. */
+static void set_chain(builder *b, int layer)
+{
+    const double holders = b->lives[layer], count = parameters_of(b, layer);
+    const double bytes = FLOAT_BYTES * count;
+    tutti_layer_prediction *p = &b->out->layer[layer];
+    p->update = tutti_platform_update(b->platform, count / holders);
+    if (holders <= 1) return;
+    b->chains[layer].reduce = tutti_platform_reduce(b->platform, holders, bytes);
+    b->chains[layer].broadcast = tutti_platform_broadcast(b->platform, holders, bytes) + p->update;
+    p->comm += b->chains[layer].reduce + b->chains[layer].broadcast - p->update;
+    p->bytes += 2 * bytes * (holders - 1) / holders;
+}
+
+static void set_layer(builder *b, int layer)
+{
+    const tutti_layer *l = &b->net->layers[layer];
+    tutti_layer_prediction *p = &b->out->layer[layer];
+    const double samples = samples_of(b, b->lives[layer]);
+    p->compute = tutti_platform_layer(b->platform, b->net, layer, samples, outputs_of(b, layer));
+    const double passes = l->trains_below ? 2 : 1;
+    p->comm = passes * move_seconds(b, layer);
+    p->bytes = passes * move_bytes(b, layer);
+    if (l->weight >= 0) set_chain(b, layer);
+    const double held = l->weight >= 0 ? parameters_of(b, layer) : 0;
+    const double shown = (double)tutti_shape_floats(l->out) * b->options->batch / b->plan->nodes;
+    p->memory = FLOAT_BYTES * (held * (2 + 1.0 / b->lives[layer]) + 2 * shown);
+}
+
+/* ---- the program ---- */
+
+static void add_forward(builder *b, int layer)
+{
+    const tutti_layer *l = &b->net->layers[layer];
+    if (l->weight >= 0 && b->lives[layer] > 1 && b->options->overlap)
+        add_op(b, TUTTI_OP_WAIT, layer, 0);
+    add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer));
+    add_op(b, TUTTI_OP_COMPUTE, layer, b->out->layer[layer].compute.forward);
+}
+
+static void add_backward(builder *b, int layer)
+{
+    const tutti_layer *l = &b->net->layers[layer];
+    const tutti_layer_prediction *p = &b->out->layer[layer];
+    const bool exchanges = l->weight >= 0 && b->lives[layer] > 1;
+    add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.weights);
+    if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_SUBMIT, layer, 0);
+    if (l->trains_below) {
+        add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
+        add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer));
+    }
+    if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_GATE, layer, 0);
+    if (!exchanges) add_op(b, TUTTI_OP_COMPUTE, layer, p->update);
+}
+
+static void add_exchanges_at_the_end(builder *b)
+{
+    for (int i = b->net->layer_count - 1; i >= 0; i--)
+        if (b->net->layers[i].weight >= 0 && b->lives[i] > 1) {
+            add_op(b, TUTTI_OP_SUBMIT, i, 0);
+            add_op(b, TUTTI_OP_GATE, i, 0);
+            add_op(b, TUTTI_OP_WAIT, i, 0);
+        }
+}
+
+static void run(builder *b)
+{
+    tutti_prediction *out = b->out;
+    double moved = 0;
+    place_layers(b);
+    for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
+    for (int i = 0; i < b->net->layer_count; i++) add_forward(b, i);
+    for (int i = b->net->layer_count - 1; i >= 0; i--) add_backward(b, i);
+    if (!b->options->overlap) add_exchanges_at_the_end(b);
+    out->step_s = tutti_timeline_step(b->ops, b->op_count, b->chains, b->net->layer_count,
+                                      b->platform->steals, !b->options->priority, &moved);
+    for (int i = 0; i < b->net->layer_count; i++) {
+        tutti_layer_prediction *p = &out->layer[i];
+        const double moves = move_seconds(b, i) * (b->net->layers[i].trains_below ? 2 : 1);
+        p->exposed = b->chains[i].waited + moves;
+        out->exposed_s += p->exposed;
+        out->comm_s += p->comm;
+        out->memory += p->memory;
+    }
+    out->compute_s = out->step_s - out->exposed_s;
+}
+
+tutti_status tutti_predict_step(tutti_prediction **out, const tutti_net *net,
+                                const tutti_platform *platform, const tutti_plan *plan,
+                                const tutti_predict_options *options)
+{
+    const size_t layers = (size_t)net->layer_count;
+    builder b = {.net = net, .platform = platform, .plan = plan, .options = options};
+    tutti_status s = TUTTI_OK;
+    if ((s = tutti_alloc(&b.out, 1, sizeof *b.out + layers * sizeof *b.out->layer))) goto out;
+    if ((s = tutti_alloc(&b.ops, layers * OPS_PER_LAYER, sizeof *b.ops))) goto out;
+    if ((s = tutti_alloc(&b.chains, layers, sizeof *b.chains))) goto out;
+    if ((s = tutti_alloc(&b.lives, layers, sizeof *b.lives))) goto out;
+    b.out->nodes = plan->nodes;
+    b.out->batch = options->batch;
+    b.out->layers = net->layer_count;
+    run(&b);
+    *out = b.out;
+    b.out = NULL;
+out:
+    tutti_prediction_destroy(&b.out);
+    tutti_free(b.ops);
+    tutti_free(b.chains);
+    tutti_free(b.lives);
+    return s;
+}
+
+void tutti_prediction_destroy(tutti_prediction **prediction)
+{
+    tutti_free(*prediction);
+    *prediction = NULL;
+}

@@ -1,0 +1,163 @@
+/* The planner on the paper's platforms: which layers it splits, how fast it says they are. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "plan/predict.h"
+
+typedef struct fixture {
+    tutti_net *net;
+    tutti_platform *platform;
+} fixture;
+
+static fixture load(const char *net, const char *platform)
+{
+    fixture f = {0};
+    assert_int_equal(tutti_net_load(&f.net, net), TUTTI_OK);
+    if (tutti_platform_load(&f.platform, platform) != TUTTI_OK) fail_msg("%s", tutti_message());
+    return f;
+}
+
+static void unload(fixture *f)
+{
+    tutti_net_destroy(&f->net);
+    tutti_platform_destroy(&f->platform);
+}
+
+static double step(const fixture *f, const tutti_plan *plan, int batch)
+{
+    const tutti_predict_options o = {batch, true, true};
+    tutti_prediction *p = NULL;
+    assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
+    const double seconds = p->step_s;
+    tutti_prediction_destroy(&p);
+    return seconds;
+}
+
+static double data_parallel(const fixture *f, int nodes, int batch)
+{
+    tutti_plan *plan = NULL;
+    assert_int_equal(tutti_plan_create(&plan, f->net, nodes), TUTTI_OK);
+    const double seconds = step(f, plan, batch);
+    tutti_plan_destroy(&plan);
+    return seconds;
+}
+
+static tutti_plan *best_plan(const fixture *f, int nodes, int batch)
+{
+    const tutti_predict_options o = {batch, true, true};
+    tutti_plan *plan = NULL;
+    assert_int_equal(tutti_plan_search(&plan, f->net, f->platform, nodes, &o), TUTTI_OK);
+    return plan;
+}
+
+static void one_node_is_as_fast_as_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *net, *platform;
+        double rate;
+        int batch;
+    } row[] = {{"vgg-a", "cori-phase1", 30, 256},
+               {"overfeat-fast", "cori-phase1", 90, 256},
+               {"vgg-a", "aws-c4", 28, 256},
+               {"cd-dnn", "endeavor-fdr", 4600, 1024}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        fixture f = load(row[i].net, row[i].platform);
+        const double rate = row[i].batch / data_parallel(&f, 1, row[i].batch);
+        if (!(fabs(rate / row[i].rate - 1) < 0.01))
+            fail_msg("%s on %s: %g samples/s, not %g", row[i].net, row[i].platform, rate,
+                     row[i].rate);
+        unload(&f);
+    }
+}
+
+static void convolutions_stay_data_parallel(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *net, *platform;
+        int nodes, batch;
+    } point[] = {{"vgg-a", "cori-phase1", 128, 512},
+                 {"vgg-a", "cori-phase1", 64, 256},
+                 {"overfeat-fast", "cori-phase1", 64, 256},
+                 {"vgg-a", "aws-c4", 16, 256},
+                 {"overfeat-fast", "aws-c4", 16, 256}};
+    for (size_t i = 0; i < sizeof point / sizeof *point; i++) {
+        fixture f = load(point[i].net, point[i].platform);
+        tutti_plan *plan = best_plan(&f, point[i].nodes, point[i].batch);
+        for (int l = 0; l < plan->layers; l++) {
+            const tutti_layer *layer = &f.net->layers[l];
+            if (layer->kind == TUTTI_KIND_CONV) assert_int_equal(plan->groups[l], plan->nodes);
+            if (layer->kind == TUTTI_KIND_FC && layer->macs > 1e7)
+                if (plan->groups[l] == plan->nodes)
+                    fail_msg("%s on %s: %s is data parallel", point[i].net, point[i].platform,
+                             layer->name);
+        }
+        tutti_plan_destroy(&plan);
+        unload(&f);
+    }
+}
+
+static void never_worse_than_data_parallel(void **state)
+{
+    (void)state;
+    static const char *const nets[] = {"lenet", "cifar-vgg", "vgg-a", "overfeat-fast", "cd-dnn"};
+    for (int p = 0; tutti_platform_known(p); p++)
+        for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+            fixture f = load(nets[n], tutti_platform_known(p));
+            for (int nodes = 1; nodes <= 96; nodes = nodes * 2 + (nodes == 1)) {
+                tutti_plan *plan = best_plan(&f, nodes, 1024);
+                assert_true(step(&f, plan, 1024) <= data_parallel(&f, nodes, 1024) * (1 + 1e-9));
+                tutti_plan_destroy(&plan);
+            }
+            unload(&f);
+        }
+}
+
+static void speech_net_is_hybrid_on_16_nodes(void **state)
+{
+    (void)state;
+    fixture f = load("cd-dnn", "endeavor-fdr");
+    tutti_plan *plan = best_plan(&f, 16, 1024);
+    int hybrid = 0;
+    for (int l = 0; l < plan->layers; l++) hybrid += plan->groups[l] >= 2 && plan->groups[l] <= 8;
+    assert_true(hybrid >= 5);
+    tutti_plan_destroy(&plan);
+    unload(&f);
+}
+
+static void bad_platforms_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *complaint;
+    } bad[] = {{"peak 3\n", "mine:1:6"},
+               {"peak 3GF\nmemory-bandwidth 1GB/s\n", "no line 'link'"},
+               {"speed 3\n", "mine:1:1"},
+               {"topology ring\n", "star, fat-tree"},
+               {"link 1GB/s latency=2\n", "mine:1"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tutti_platform *p = NULL;
+        assert_int_not_equal(tutti_platform_parse(&p, "mine", bad[i].text), TUTTI_OK);
+        if (!strstr(tutti_message(), bad[i].complaint))
+            fail_msg("'%s' does not say '%s'", tutti_message(), bad[i].complaint);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_node_is_as_fast_as_measured),
+        cmocka_unit_test(convolutions_stay_data_parallel),
+        cmocka_unit_test(never_worse_than_data_parallel),
+        cmocka_unit_test(speech_net_is_hybrid_on_16_nodes),
+        cmocka_unit_test(bad_platforms_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
