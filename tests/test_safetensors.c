@@ -190,7 +190,7 @@ static void write_raw(const char *path, const char *header, size_t data, int64_t
 {
     static char bytes[4096];
     const size_t n = strlen(header);
-    const uint64_t length = (uint64_t)((int64_t)n + extra);
+    const uint64_t length = (uint64_t)n + (uint64_t)extra;
     assert_true(8 + n + data <= sizeof bytes);
     memset(bytes, 0, sizeof bytes);
     memcpy(bytes, &length, 8);
