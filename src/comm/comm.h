@@ -37,25 +37,23 @@ enum {
  * a simulator the ranks are contexts of one process. Any member may be NULL: the real thing. */
 typedef struct tutti_comm_world {
     void *user;
-    double (*now)(void *user);                /* seconds */
-    void (*add)(void *user, size_t floats);   /* instead of floats additions */
-    void *(*alloc)(void *user, size_t bytes); /* inboxes, whose contents are not read */
-    void (*free)(void *user, void *block, size_t bytes);
+    double (*now)(void *user);                      /* seconds */
+    void (*add)(void *user, size_t floats);         /* instead of that many additions */
+    void *(*take_memory)(void *user, size_t bytes); /* inboxes, whose contents do not matter */
+    void (*give_memory)(void *user, void *block, size_t bytes);
 } tutti_comm_world;
 
 typedef struct tutti_comm_options {
-    tutti_log log;         /* stall warnings; a copy is kept */
-    int core;              /* of the communication thread: an index into the allowed cores, */
-                           /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
-    int compute_threads;   /* that this rank computes with, 0 for one per allowed core: decides */
-                           /* whether a core is free for polling */
-    double stall_warn;     /* seconds; 0 never */
-    double stall_abort;    /* seconds; 0 never */
-    size_t chunk_bytes;    /* unit of priority; 0 means tuned */
-    int chunks_in_flight;  /* 0 means tuned */
-    const char *reduce;    /* names an algorithm: "direct", "halving", "bruck"; NULL chooses by */
-    const char *broadcast; /* size and ranks: "direct", "doubling" */
-    bool no_thread;        /* the caller drives: tutti_comm_progress and the waits call MPI */
+    tutti_log log;        /* stall warnings; a copy is kept */
+    int core;             /* of the communication thread: an index into the allowed cores, */
+                          /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
+    int compute_threads;  /* that this rank computes with, 0 for one per allowed core: decides */
+                          /* whether a core is free for polling */
+    double stall_warn;    /* seconds; 0 never */
+    double stall_abort;   /* seconds; 0 never */
+    size_t chunk_bytes;   /* unit of priority; 0 means tuned */
+    int chunks_in_flight; /* 0 means tuned */
+    bool no_thread;       /* the caller drives: tutti_comm_progress and the waits call MPI */
     const tutti_comm_world *world; /* NULL is the real one; borrowed */
 } tutti_comm_options;
 
@@ -66,7 +64,8 @@ tutti_comm_options tutti_comm_defaults(void);
  * kernel row: TUTTI_MISMATCH names the ranks that differ. */
 tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options) TUTTI_MUST_CHECK;
 
-/* Collective. Every exchange must be done. NULL inside is fine; leaves NULL. */
+/* Collective. Every exchange must be done and destroyed. After a failure of communication it ends
+ * the job (tutti_comm_abort), because MPI cannot end in order. NULL inside is fine; leaves NULL. */
 void tutti_comm_close(tutti_comm **comm);
 
 /* Ends the job of all ranks at once with the status's exit code; for a failure that the others
@@ -148,6 +147,11 @@ typedef struct tutti_exchange_spec {
 
     float *whole; /* part-broadcast; borrowed. With leaves but no update: the sum itself */
     bool gated;   /* update and part-broadcast wait for tutti_exchange_open_gate */
+
+    /* For tests and experiments; NULL and 0 choose by size and ranks. All give the same bits. */
+    const char *reduce_by;    /* "direct", "halving" (2^k members, one root each), "bruck" */
+    const char *broadcast_by; /* "direct", "doubling" */
+    size_t chunk_bytes;       /* of the whole buffer */
 } tutti_exchange_spec;
 
 /* How many partial buffers member 'member' of 'members' brings. */
@@ -180,8 +184,8 @@ void tutti_exchange_strip(const tutti_exchange *exchange, size_t *begin, size_t 
  * under way. Nothing is allocated. */
 void tutti_exchange_start(tutti_exchange *exchange);
 
-/* The old contents of 'whole' are no longer needed: once per start of a gated exchange, before,
- * or after the sum is complete. */
+/* The old contents of 'whole' are no longer needed. Once after each start of a gated exchange; more
+ * often, or when it is not gated, does nothing. */
 void tutti_exchange_open_gate(tutti_exchange *exchange);
 
 bool tutti_exchange_is_done(const tutti_exchange *exchange);

@@ -1,0 +1,223 @@
+/* The small collectives: blocking, built from exchanges of bytes, so that they too go through the
+ * engine, can be named when a rank does not arrive, and never stop other messages. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "comm/agree.h"
+#include "kernel/table.h"
+
+enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 160 };
+
+/* Everybody's status, allocated once: an agreement may be part of every step. */
+struct tutti_agreement {
+    tutti_exchange *x;
+    int32_t *status;
+};
+
+static tutti_status even_cuts(size_t **out, int members, size_t bytes)
+{
+    TUTTI_TRY(tutti_alloc(out, (size_t)members + 1, sizeof **out));
+    for (int i = 0; i <= members; i++) (*out)[i] = (size_t)i * bytes;
+    return TUTTI_OK;
+}
+
+static tutti_status create_gather(tutti_exchange **out, tutti_comm *comm, const char *name,
+                                  size_t bytes, void *all)
+{
+    size_t *cuts = NULL;
+    tutti_status s = even_cuts(&cuts, comm->size, bytes);
+    if (s == TUTTI_OK) s = tutti_exchange_create_bytes(out, comm, name, NULL, cuts, all);
+    tutti_free(cuts);
+    return s;
+}
+
+static tutti_status gather(tutti_comm *comm, const char *name, const void *mine, size_t bytes,
+                           void *all)
+{
+    tutti_exchange *x = NULL;
+    TUTTI_TRY(create_gather(&x, comm, name, bytes, all));
+    memcpy((char *)all + (size_t)comm->rank * bytes, mine, bytes);
+    const tutti_status s = tutti_exchange_run(x);
+    tutti_exchange_destroy(&x);
+    return s;
+}
+
+tutti_status tutti_comm_allgather(tutti_comm *comm, const void *mine, size_t bytes, void *all)
+{
+    return gather(comm, "an allgather", mine, bytes, all);
+}
+
+tutti_status tutti_comm_broadcast(tutti_comm *comm, int root, void *data, size_t bytes)
+{
+    size_t *cuts = NULL;
+    tutti_exchange *x = NULL;
+    tutti_status s = even_cuts(&cuts, comm->size, 0);
+    if (s != TUTTI_OK) return s;
+    for (int i = root + 1; i <= comm->size; i++) cuts[i] = bytes;
+    s = tutti_exchange_create_bytes(&x, comm, "a broadcast", NULL, cuts, data);
+    if (s == TUTTI_OK) s = tutti_exchange_run(x);
+    tutti_exchange_destroy(&x);
+    tutti_free(cuts);
+    return s;
+}
+
+/* --- agreement --- */
+
+void tutti_agreement_destroy(tutti_agreement **agreement)
+{
+    if (!*agreement) return;
+    tutti_exchange_destroy(&(*agreement)->x);
+    tutti_free((*agreement)->status);
+    tutti_free(*agreement);
+    *agreement = NULL;
+}
+
+tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
+{
+    tutti_agreement *a = NULL;
+    TUTTI_TRY(tutti_alloc(&a, 1, sizeof *a));
+    tutti_status s = tutti_alloc(&a->status, (size_t)comm->size, sizeof *a->status);
+    if (s == TUTTI_OK) s = create_gather(&a->x, comm, "an agreement", sizeof *a->status, a->status);
+    if (s != TUTTI_OK) tutti_agreement_destroy(&a);
+    *out = a;
+    return s;
+}
+
+/* The sentence of a rank that failed becomes everybody's. */
+static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine)
+{
+    char sentence[SENTENCE_BYTES];
+    snprintf(sentence, sizeof sentence, "%s", tutti_message());
+    TUTTI_TRY(tutti_comm_broadcast(comm, failed, sentence, sizeof sentence));
+    if (mine != TUTTI_OK) return mine; /* its own sentence still stands */
+    return tutti_fail(TUTTI_PEER, "rank %d (host %s, pid %d): %s", failed,
+                      tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), sentence);
+}
+
+tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine)
+{
+    tutti_agreement *const a = comm->agreement;
+    a->status[comm->rank] = (int32_t)mine;
+    TUTTI_TRY(tutti_exchange_run(a->x));
+    for (int r = 0; r < comm->size; r++)
+        if (a->status[r] != TUTTI_OK) return pass_on(comm, r, mine);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_comm_barrier(tutti_comm *comm)
+{
+    return tutti_comm_agree(comm, TUTTI_OK);
+}
+
+/* --- the same on all ranks --- */
+
+/* "0-2, 5": the ranks whose value is 'value'. */
+static void list_ranks(char *text, size_t bytes, const uint64_t *values, int size, uint64_t value)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int r = 0; r < size; r++) {
+        if (values[r] != value) continue;
+        int last = r;
+        while (last + 1 < size && values[last + 1] == value) last++;
+        const char *comma = used ? ", " : "";
+        const int n = last > r ? snprintf(text + used, bytes - used, "%s%d-%d", comma, r, last)
+                               : snprintf(text + used, bytes - used, "%s%d", comma, r);
+        used += (size_t)n;
+        if (used + 16 > bytes) break;
+        r = last;
+    }
+}
+
+static tutti_status compare(const tutti_comm *comm, const char *what, const uint64_t *values)
+{
+    int other = 0;
+    while (other < comm->size && values[other] == values[0]) other++;
+    if (other == comm->size) return TUTTI_OK;
+    char first[LIST_BYTES], second[LIST_BYTES];
+    list_ranks(first, sizeof first, values, comm->size, values[0]);
+    list_ranks(second, sizeof second, values, comm->size, values[other]);
+    return tutti_fail(TUTTI_MISMATCH,
+                      "%s is not the same on all ranks: rank %s (host %s) has %016" PRIx64
+                      ", rank %s (host %s) has %016" PRIx64,
+                      what, first, tutti_comm_host(comm, 0), values[0], second,
+                      tutti_comm_host(comm, other), values[other]);
+}
+
+tutti_status tutti_comm_check_same(tutti_comm *comm, const char *what, uint64_t value)
+{
+    uint64_t *values = NULL;
+    TUTTI_TRY(tutti_alloc(&values, (size_t)comm->size, sizeof *values));
+    tutti_status s = gather(comm, what, &value, sizeof value, values);
+    if (s == TUTTI_OK) s = compare(comm, what, values);
+    tutti_free(values);
+    return s;
+}
+
+static uint64_t name_as_number(const char *name)
+{
+    uint64_t value = 0;
+    memcpy(&value, name, strnlen(name, sizeof value));
+    return value;
+}
+
+tutti_status tutti_agreement_check_start(tutti_comm *comm, uint64_t build_id)
+{
+    const tutti_kernels *row = NULL;
+    TUTTI_TRY(tutti_comm_agree(comm, tutti_kernels_choose(&row)));
+    TUTTI_TRY(tutti_comm_check_same(comm, "the program's build id", build_id));
+    char what[64];
+    snprintf(what, sizeof what, "the kernel row (here %s; see TUTTI_ISA)", row->name);
+    return tutti_comm_check_same(comm, what, name_as_number(row->name));
+}
+
+/* --- clocks --- */
+
+/* Rank 'other' asks, rank 0 answers with its time; of some tries the quickest is the truest. */
+static tutti_status measure_offset(tutti_comm *comm, int other, tutti_exchange *ask,
+                                   tutti_exchange *answer, double *time, double *offset)
+{
+    double quickest = 1e30;
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        const double begin = tutti_engine_now(&comm->engine);
+        TUTTI_TRY(tutti_exchange_run(ask));
+        if (comm->rank == 0) *time = tutti_engine_now(&comm->engine);
+        TUTTI_TRY(tutti_exchange_run(answer));
+        const double end = tutti_engine_now(&comm->engine);
+        if (comm->rank != other || end - begin >= quickest) continue;
+        quickest = end - begin;
+        *offset = *time - (begin + end) / 2;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status pair_offset(tutti_comm *comm, int other, double *offset)
+{
+    int members[2] = {0, other};
+    const tutti_group pair = {comm->rank != 0, 2, members};
+    const size_t from_other[] = {0, 0, 1}, from_zero[] = {0, sizeof(double), sizeof(double)};
+    tutti_exchange *ask = NULL, *answer = NULL;
+    double time = 0;
+    char mark = 0;
+    tutti_status s =
+        tutti_exchange_create_bytes(&ask, comm, "the clocks", &pair, from_other, &mark);
+    if (s == TUTTI_OK)
+        s = tutti_exchange_create_bytes(&answer, comm, "the clocks", &pair, from_zero, &time);
+    if (s == TUTTI_OK) s = measure_offset(comm, other, ask, answer, &time, offset);
+    tutti_exchange_destroy(&answer);
+    tutti_exchange_destroy(&ask);
+    return s;
+}
+
+tutti_status tutti_comm_clock_offsets(tutti_comm *comm, double *offsets)
+{
+    double mine = 0;
+    tutti_status s = TUTTI_OK;
+    for (int other = 1; other < comm->size && s == TUTTI_OK; other++)
+        if (comm->rank == 0 || comm->rank == other) s = pair_offset(comm, other, &mine);
+    TUTTI_TRY(s);
+    return tutti_comm_allgather(comm, &mine, sizeof mine, offsets);
+}

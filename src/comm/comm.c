@@ -1,0 +1,335 @@
+/* Ranks and the communication thread.
+ *
+ * The thread alternates between the engine and rest. How it rests decides whether it disturbs:
+ *   nothing under way   asleep on its bell until somebody submits (or briefly awake to look for
+ *                       notes from other ranks);
+ *   messages under way  on a core of its own it polls without pause. Where cores are scarce it
+ *                       first gives way to other threads (a yield costs half a microsecond and
+ *                       messages in shared memory are that quick), then naps, longer and longer,
+ *                       so that a slow wire costs little. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/topology.h"
+#include "comm/agree.h"
+#include "comm/launch.h"
+#include "comm/stall.h"
+
+enum {
+    CHUNKS_IN_FLIGHT = 4,
+    YIELDS = 100,     /* rounds of giving way before napping */
+    WAIT_YIELDS = 50, /* the same in the compute thread */
+    HOT_LOOKS = 2000, /* a compute thread with a core of its own looks this often first */
+    TIMER_SLACK_NS = 2000
+};
+
+#define NAP_SHORTEST 20e-6
+#define NAP_LONGEST  200e-6
+#define IDLE_SLEEP   0.1
+
+tutti_comm_options tutti_comm_defaults(void)
+{
+    return (tutti_comm_options){
+        .core = TUTTI_CORE_AUTO, .stall_warn = 60, .stall_abort = 600, .log = {.rank = -1}};
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* --- the thread --- */
+
+static void move_if_asked(tutti_comm *comm)
+{
+    const int core = atomic_exchange(&comm->wanted_core, TUTTI_CORE_NONE);
+    tutti_topology *topology = NULL;
+    if (core < 0 || tutti_topology_open(&topology) != TUTTI_OK) return;
+    tutti_topology_pin_caller(topology, core);
+    tutti_topology_close(&topology);
+}
+
+static double nap_length(int round)
+{
+    const double nap = NAP_SHORTEST * (1 + (round - YIELDS) / 8);
+    return nap < NAP_LONGEST ? nap : NAP_LONGEST;
+}
+
+static void rest(tutti_comm *comm, uint32_t ticket, int round)
+{
+    const bool idle = !tutti_transport_under_way(comm->engine.transport);
+    if (comm->is_hot ? !idle || round < HOT_LOOKS : round < YIELDS) {
+        if (comm->is_hot) relax();
+        else sched_yield();
+        if (round % 1024 == 1023) tutti_stall_watch(comm);
+        return;
+    }
+    move_if_asked(comm);
+    tutti_stall_watch(comm);
+    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap_length(round));
+}
+
+static void serve(tutti_comm *comm)
+{
+    tutti_engine *const e = &comm->engine;
+    for (int quiet = 0; !(e->stopping && (!e->active || atomic_load(&e->failed)));) {
+        const uint32_t ticket = tutti_bell_look(&e->work);
+        if (tutti_engine_step(e, false)) quiet = 0;
+        else rest(comm, ticket, quiet++);
+    }
+}
+
+static tutti_status check_size(const tutti_launch *launch, int size)
+{
+    if (!launch->launcher || !launch->size || launch->size == size) return TUTTI_OK;
+    return tutti_fail(TUTTI_UNSUPPORTED,
+                      "%s started %d ranks, but this program was built with %s and sees %d: %s",
+                      launch->launcher, launch->size, tutti_transport_library(), size,
+                      tutti_transport_launcher_hint());
+}
+
+static tutti_status join(tutti_comm *comm)
+{
+    tutti_launch launch;
+    TUTTI_TRY(tutti_launch_detect(&launch, getenv));
+    TUTTI_TRY(tutti_transport_open(&comm->engine.transport, launch.launcher, comm->has_thread));
+    comm->rank = tutti_transport_rank(comm->engine.transport);
+    comm->size = tutti_transport_size(comm->engine.transport);
+    return check_size(&launch, comm->size);
+}
+
+static void *thread_main(void *arg)
+{
+    tutti_comm *const comm = arg;
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+    prctl(PR_SET_NAME, "tutti-comm");
+    comm->open_status = join(comm);
+    snprintf(comm->open_sentence, sizeof comm->open_sentence, "%s", tutti_message());
+    const bool is_open = comm->open_status == TUTTI_OK;
+    atomic_store(&comm->is_open, 1);
+    tutti_bell_ring(&comm->engine.finished);
+    if (is_open) serve(comm);
+    tutti_transport_close(&comm->engine.transport);
+    return NULL;
+}
+
+/* --- handing over --- */
+
+void tutti_comm_submit(tutti_comm *comm, tutti_command_kind kind, tutti_exchange *exchange)
+{
+    while (!tutti_queue_put(&comm->engine.queue, (tutti_command){kind, exchange})) {
+        if (comm->has_thread) sched_yield();
+        else tutti_engine_step(&comm->engine, false);
+    }
+    if (comm->has_thread) tutti_bell_ring(&comm->engine.work);
+    else tutti_engine_step(&comm->engine, false);
+}
+
+static bool has_come(const atomic_uint *word, unsigned value)
+{
+    return (int)(atomic_load_explicit(word, memory_order_acquire) - value) >= 0;
+}
+
+static void wait_a_little(tutti_comm *comm, uint32_t ticket, int round)
+{
+    if (!comm->has_thread) tutti_engine_step(&comm->engine, true);
+    else if (comm->is_hot && round < HOT_LOOKS) relax();
+    else if (round < WAIT_YIELDS) sched_yield();
+    else tutti_bell_sleep(&comm->engine.finished, ticket, 1);
+}
+
+tutti_status tutti_comm_await(tutti_comm *comm, const atomic_uint *word, unsigned value)
+{
+    tutti_engine *const e = &comm->engine;
+    for (int round = 0;; round++) {
+        const uint32_t ticket = tutti_bell_look(&e->finished);
+        if (has_come(word, value)) return TUTTI_OK;
+        if (atomic_load(&e->failed)) return tutti_fail(e->failure, "%s", e->sentence);
+        wait_a_little(comm, ticket, round);
+    }
+}
+
+bool tutti_comm_progress(tutti_comm *comm)
+{
+    return !comm->has_thread && tutti_engine_step(&comm->engine, false);
+}
+
+/* --- opening --- */
+
+/* Whether a core is left for the thread when every rank of this host computes. */
+static bool has_free_core(const tutti_comm *comm, const tutti_topology *topology)
+{
+    const int cores = tutti_topology_cores(topology);
+    const int threads = comm->options.compute_threads ? comm->options.compute_threads : cores;
+    const bool is_shared = cores == tutti_topology_machine_cores(topology);
+    return (is_shared ? comm->local_size : 1) * (threads + 1) <= cores;
+}
+
+/* The last cores: teams take the first. */
+static int core_for(const tutti_comm *comm, const tutti_topology *topology, bool is_free)
+{
+    if (comm->options.core >= 0) return comm->options.core;
+    if (comm->options.core == TUTTI_CORE_NONE || !is_free) return TUTTI_CORE_NONE;
+    const int cores = tutti_topology_cores(topology);
+    const bool is_shared = cores == tutti_topology_machine_cores(topology);
+    return cores - 1 - (is_shared ? comm->local_rank : 0);
+}
+
+/* Finds the thread its place. One rank has no messages to poll for: it stays where it is unless a
+ * core is named. */
+static tutti_status settle(tutti_comm *comm)
+{
+    if (!comm->has_thread || (comm->size == 1 && comm->options.core < 0)) return TUTTI_OK;
+    tutti_topology *topology = NULL;
+    TUTTI_TRY(tutti_topology_open(&topology));
+    tutti_status s = TUTTI_OK;
+    if (comm->options.core >= tutti_topology_cores(topology))
+        s = tutti_fail(TUTTI_ARGUMENT, "--comm-core %d: this rank may use cores 0 to %d",
+                       comm->options.core, tutti_topology_cores(topology) - 1);
+    const bool is_free = has_free_core(comm, topology);
+    const int core = core_for(comm, topology, is_free);
+    tutti_topology_close(&topology);
+    atomic_store(&comm->is_hot, is_free && comm->size > 1);
+    if (s == TUTTI_OK && core >= 0) {
+        atomic_store(&comm->wanted_core, core);
+        tutti_bell_ring(&comm->engine.work);
+    }
+    return s;
+}
+
+static tutti_status introduce(tutti_comm *comm)
+{
+    TUTTI_TRY(tutti_alloc(&comm->peers, (size_t)comm->size, sizeof *comm->peers));
+    tutti_peer me = {.pid = (int)getpid()};
+    gethostname(me.host, sizeof me.host - 1);
+    TUTTI_TRY(tutti_comm_allgather(comm, &me, sizeof me, comm->peers));
+    for (int r = 0; r < comm->size; r++) {
+        if (strcmp(comm->peers[r].host, me.host) != 0) continue;
+        comm->local_size++;
+        comm->local_rank += r < comm->rank;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status start_engine(tutti_comm *comm)
+{
+    if (!comm->has_thread) return join(comm);
+    if (pthread_create(&comm->thread, NULL, thread_main, comm)) {
+        comm->has_thread = false;
+        return tutti_fail(TUTTI_MEMORY, "cannot start the communication thread");
+    }
+    TUTTI_TRY(tutti_comm_await(comm, &comm->is_open, 1));
+    return comm->open_status == TUTTI_OK ? TUTTI_OK
+                                         : tutti_fail(comm->open_status, "%s", comm->open_sentence);
+}
+
+static tutti_status set_up(tutti_comm *comm)
+{
+    const int budget = comm->options.chunks_in_flight;
+    tutti_engine_init(&comm->engine, budget > 0 ? budget : CHUNKS_IN_FLIGHT, comm->options.world);
+    atomic_store(&comm->wanted_core, TUTTI_CORE_NONE);
+    TUTTI_TRY(tutti_alloc(&comm->id_used, TUTTI_MAX_EXCHANGES, 1));
+    TUTTI_TRY(tutti_stall_create(&comm->stall, comm));
+    TUTTI_TRY(start_engine(comm));
+    TUTTI_TRY(tutti_group_create_all(&comm->all, comm->rank, comm->size));
+    TUTTI_TRY(introduce(comm));
+    TUTTI_TRY(tutti_agreement_create(&comm->agreement, comm));
+    TUTTI_TRY(tutti_agreement_check_start(comm, tutti_launch_build_id()));
+    return tutti_comm_agree(comm, settle(comm));
+}
+
+tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options)
+{
+    tutti_comm *comm = NULL;
+    TUTTI_TRY(tutti_alloc(&comm, 1, sizeof *comm));
+    comm->options = *options;
+    comm->has_thread = !options->no_thread;
+    comm->size = 1;
+    const tutti_status s = set_up(comm);
+    if (s != TUTTI_OK) tutti_comm_close(&comm);
+    *out = comm;
+    return s;
+}
+
+static void stop_thread(tutti_comm *comm)
+{
+    if (!comm->has_thread) {
+        tutti_transport_close(&comm->engine.transport);
+        return;
+    }
+    if (comm->open_status == TUTTI_OK) tutti_comm_submit(comm, TUTTI_COMMAND_STOP, NULL);
+    pthread_join(comm->thread, NULL);
+}
+
+void tutti_comm_close(tutti_comm **comm_at)
+{
+    tutti_comm *comm = *comm_at;
+    if (!comm) return;
+    /* So that a rank that does not come is named, which MPI_Finalize would not do. */
+    if (comm->agreement && tutti_comm_barrier(comm) != TUTTI_OK) {
+        tutti_error(&comm->options.log, "%s", tutti_message());
+        tutti_comm_abort(comm, comm->engine.failure);
+    }
+    if (comm->has_thread || comm->engine.transport) stop_thread(comm);
+    tutti_agreement_destroy(&comm->agreement);
+    tutti_stall_destroy(&comm->stall);
+    tutti_group_destroy(&comm->all);
+    tutti_engine_deinit(&comm->engine);
+    tutti_free(comm->peers);
+    tutti_free(comm->id_used);
+    tutti_free(comm);
+    *comm_at = NULL;
+}
+
+_Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status)
+{
+    comm->engine.exit_code = tutti_status_exit_code(status);
+    tutti_comm_submit(comm, TUTTI_COMMAND_ABORT, NULL);
+    for (;;) pause();
+}
+
+/* --- who is who --- */
+
+int tutti_comm_rank(const tutti_comm *comm)
+{
+    return comm->rank;
+}
+
+int tutti_comm_size(const tutti_comm *comm)
+{
+    return comm->size;
+}
+
+const char *tutti_comm_host(const tutti_comm *comm, int rank)
+{
+    return comm->peers[rank].host;
+}
+
+int tutti_comm_pid(const tutti_comm *comm, int rank)
+{
+    return comm->peers[rank].pid;
+}
+
+int tutti_comm_local_rank(const tutti_comm *comm)
+{
+    return comm->local_rank;
+}
+
+int tutti_comm_local_size(const tutti_comm *comm)
+{
+    return comm->local_size;
+}
+
+const char *tutti_comm_library(void)
+{
+    return tutti_transport_library();
+}

@@ -1,0 +1,378 @@
+/* The engine.
+ *
+ * An exchange is cut into chunks; a chunk is the same piece of every strip. Each chunk goes through
+ * the chain on its own: part-reduce, then (gate open, in order) update and part-broadcast. A chunk
+ * under way occupies a slot, which owns the memory messages arrive in; a chunk that waits for its
+ * gate occupies none, because its sum is already in the partial buffer.
+ *
+ * Who gets a free slot: the most urgent exchange that has a chunk to post. Urgency alone could
+ * deadlock: rank A fills its slots with chunks of X, B with chunks of Y, and each waits for the
+ * other. So two slots more are kept, one per stage, for the oldest exchange in program order that
+ * has not finished that stage. Ranks run the same program, so the stage that is earliest in
+ * program order among all that are unfinished anywhere is the oldest on each of its members,
+ * always has a slot there, and ends. (A gated part-broadcast takes its place in the order when its
+ * gate is opened.)
+ *
+ * Messages need no handshake: between two ranks, those of one exchange and stage carry one tag and
+ * are posted in chunk order on both sides, and MPI does not let them overtake each other. */
+#include "comm/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+double tutti_engine_now(const tutti_engine *e)
+{
+    return e->world.now ? e->world.now(e->world.user) : tutti_now();
+}
+
+void tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world)
+{
+    if (world) e->world = *world;
+    e->budget = budget < TUTTI_MAX_SLOTS - TUTTI_STAGES ? budget : TUTTI_MAX_SLOTS - TUTTI_STAGES;
+}
+
+static void inbox_free(tutti_engine *e, tutti_slot *s)
+{
+    if (e->world.give_memory) e->world.give_memory(e->world.user, s->inbox, s->inbox_bytes);
+    else tutti_free(s->inbox);
+    s->inbox = NULL;
+    s->inbox_bytes = 0;
+}
+
+static tutti_status inbox_alloc(tutti_engine *e, tutti_slot *s, size_t bytes)
+{
+    inbox_free(e, s);
+    if (e->world.take_memory) {
+        s->inbox = e->world.take_memory(e->world.user, bytes);
+        if (!s->inbox)
+            return tutti_fail(TUTTI_MEMORY, "no memory for an inbox of %zu bytes", bytes);
+    } else {
+        TUTTI_TRY(tutti_alloc(&s->inbox, bytes, 1));
+    }
+    s->inbox_bytes = bytes;
+    return TUTTI_OK;
+}
+
+void tutti_engine_deinit(tutti_engine *e)
+{
+    for (int i = 0; i < TUTTI_MAX_SLOTS; i++) {
+        if (e->slot[i].inbox) inbox_free(e, &e->slot[i]);
+        tutti_free(e->slot[i].here);
+    }
+}
+
+void tutti_engine_fail(tutti_engine *e, tutti_status status, const char *sentence)
+{
+    if (atomic_load(&e->failed)) return;
+    e->failure = status;
+    snprintf(e->sentence, sizeof e->sentence, "%s", sentence);
+    atomic_store(&e->failed, true);
+    tutti_bell_ring(&e->finished);
+}
+
+static bool has_failed(const tutti_engine *e)
+{
+    return atomic_load_explicit(&e->failed, memory_order_relaxed);
+}
+
+/* --- room for an exchange --- */
+
+static size_t inbox_bytes(const tutti_exchange *x)
+{
+    const size_t reduce = x->reduce ? x->reduce->inbox(x) : 0;
+    const size_t spread = x->spread ? x->spread->inbox(x) : 0;
+    return reduce > spread ? reduce : spread;
+}
+
+static tutti_status fit_slot(tutti_engine *e, tutti_slot *s, const tutti_exchange *x)
+{
+    if (x->root_count > s->here_count) {
+        tutti_free(s->here);
+        s->here_count = 0;
+        TUTTI_TRY(tutti_alloc(&s->here, (size_t)x->root_count, sizeof *s->here));
+        s->here_count = x->root_count;
+    }
+    const size_t bytes = inbox_bytes(x);
+    return bytes > s->inbox_bytes ? inbox_alloc(e, s, bytes) : TUTTI_OK;
+}
+
+/* Grows what is free now; a busy slot grows when it is next taken. */
+static tutti_status prepare(tutti_engine *e, const tutti_exchange *x)
+{
+    const int roots = x->reduce ? x->max_roots : 1;
+    const int per_slot = 2 * x->members * roots + 2;
+    TUTTI_TRY(tutti_transport_reserve(e->transport, (e->budget + TUTTI_STAGES) * per_slot));
+    for (int i = 0; i < e->budget + TUTTI_STAGES; i++)
+        if (!e->slot[i].x) TUTTI_TRY(fit_slot(e, &e->slot[i], x));
+    return TUTTI_OK;
+}
+
+/* --- commands --- */
+
+static void insert_by_urgency(tutti_engine *e, tutti_exchange *x)
+{
+    tutti_exchange **at = &e->active;
+    while (*at && (*at)->priority <= x->priority) at = &(*at)->next;
+    x->next = *at;
+    *at = x;
+}
+
+static void remove_active(tutti_engine *e, const tutti_exchange *x)
+{
+    tutti_exchange **at = &e->active;
+    while (*at != x) at = &(*at)->next;
+    *at = x->next;
+}
+
+static bool has_second_stage(const tutti_exchange *x)
+{
+    return x->spread || x->update;
+}
+
+static void finish_if_done(tutti_engine *e, tutti_exchange *x)
+{
+    if (x->reduce && x->summed_count < x->chunks) return;
+    if (has_second_stage(x) && x->spread_done < x->chunks) return;
+    if (x->gated && !x->gate_open) return; /* also an empty exchange has a gate */
+    remove_active(e, x);
+    x->stats.done = tutti_engine_now(e);
+    x->stats.total_busy += x->stats.done - x->stats.begun;
+    x->stats.runs++;
+    atomic_fetch_add_explicit(&x->done, 1, memory_order_release);
+    tutti_bell_ring(&e->finished); /* from here on x is the compute thread's */
+}
+
+static void start(tutti_engine *e, tutti_exchange *x)
+{
+    for (int i = 0; i < x->chunks; i++) x->summed[i] = false;
+    x->reduce_posted = x->summed_count = x->spread_posted = x->spread_done = 0;
+    x->gate_open = !x->gated;
+    x->order[TUTTI_STAGE_REDUCE] = x->order[TUTTI_STAGE_SPREAD] = e->order++;
+    x->stats.begun = x->stats.reduced = tutti_engine_now(e);
+    snprintf(e->last_name, sizeof e->last_name, "%s", x->name);
+    e->last_start = x->stats.begun;
+    insert_by_urgency(e, x);
+    finish_if_done(e, x);
+}
+
+static void open_gate(tutti_engine *e, tutti_exchange *x)
+{
+    x->gate_open = true;
+    x->order[TUTTI_STAGE_SPREAD] = e->order++;
+    finish_if_done(e, x);
+}
+
+static void obey(tutti_engine *e, tutti_command command)
+{
+    tutti_exchange *const x = command.exchange;
+    switch (command.kind) {
+    case TUTTI_COMMAND_PREPARE:
+        x->prepare_status = prepare(e, x);
+        atomic_store(&x->prepared, 1);
+        tutti_bell_ring(&e->finished);
+        break;
+    case TUTTI_COMMAND_START:
+        if (!has_failed(e)) start(e, x); /* after a failure nobody waits for it */
+        break;
+    case TUTTI_COMMAND_GATE:
+        if (!has_failed(e)) open_gate(e, x);
+        break;
+    case TUTTI_COMMAND_STOP: e->stopping = true; break;
+    case TUTTI_COMMAND_ABORT: tutti_transport_abort(e->transport, e->exit_code);
+    }
+}
+
+/* --- chunks --- */
+
+tutti_piece tutti_piece_of(const size_t *cuts, size_t piece, int member, int chunk)
+{
+    const size_t begin = cuts[member] + (size_t)chunk * piece;
+    const size_t stop = cuts[member + 1];
+    if (begin >= stop) return (tutti_piece){stop, stop};
+    return (tutti_piece){begin, stop - begin < piece ? stop : begin + piece};
+}
+
+static int tag_of(const tutti_slot *s)
+{
+    return 2 * s->x->id + (s->stage == TUTTI_STAGE_SPREAD);
+}
+
+void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member)
+{
+    if (!bytes) return;
+    const int peer = s->x->rank[member];
+    tutti_transport_send(e->transport, data, bytes, peer, tag_of(s), (tutti_cookie){s, -1, peer});
+    s->x->stats.bytes_sent += bytes;
+    s->pending++;
+}
+
+void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,
+                        int message)
+{
+    if (!bytes) return;
+    const int peer = s->x->rank[member];
+    tutti_transport_receive(e->transport, data, bytes, peer, tag_of(s),
+                            (tutti_cookie){s, message, peer});
+    s->x->stats.bytes_received += bytes;
+    s->pending++;
+}
+
+void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count)
+{
+    if (e->world.add) {
+        e->world.add(e->world.user, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) sum[i] = a[i] + b[i];
+}
+
+static void chunk_through(tutti_engine *e, tutti_slot *s)
+{
+    tutti_exchange *const x = s->x;
+    if (s->stage == TUTTI_STAGE_REDUCE) {
+        x->summed[s->chunk] = true;
+        if (++x->summed_count == x->chunks) x->stats.reduced = tutti_engine_now(e);
+    } else {
+        x->spread_done++;
+    }
+    x->in_flight[s->stage]--;
+    e->slots_used--;
+    s->x = NULL;
+    finish_if_done(e, x);
+}
+
+static void round_through(tutti_engine *e, tutti_slot *s)
+{
+    while (!s->pending)
+        if (!s->algorithm || !s->algorithm->next_round || !s->algorithm->next_round(e, s)) {
+            chunk_through(e, s);
+            return;
+        }
+}
+
+/* Hands the finished sum of a chunk to its owner's update, or to where it will be sent from. */
+static void update(tutti_exchange *x, int chunk)
+{
+    if (!x->reduce) return;
+    const tutti_piece own = tutti_piece_of(x->cuts, x->piece, x->me, chunk);
+    if (own.begin == own.end) return;
+    const float *sum = x->partials[0] + own.begin;
+    float *const whole = (float *)(void *)x->whole;
+    if (x->update) x->update(x->user, sum, own.begin, own.end);
+    else if (whole + own.begin != sum)
+        memcpy(whole + own.begin, sum, tutti_piece_length(own) * sizeof *sum);
+}
+
+static bool is_unfinished(const tutti_exchange *x, tutti_stage stage)
+{
+    return stage == TUTTI_STAGE_REDUCE ? x->reduce && x->summed_count < x->chunks
+                                       : has_second_stage(x) && x->gate_open;
+}
+
+/* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. */
+static bool may_post(const tutti_exchange *x, tutti_stage stage)
+{
+    const bool reduces = stage == TUTTI_STAGE_REDUCE;
+    const tutti_algorithm *algorithm = reduces ? x->reduce : x->spread;
+    if (algorithm && algorithm->next_round && x->in_flight[stage]) return false;
+    if (reduces) return x->reduce && x->reduce_posted < x->chunks;
+    return has_second_stage(x) && x->gate_open && x->spread_posted < x->chunks &&
+           (!x->reduce || x->summed[x->spread_posted]);
+}
+
+static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
+{
+    tutti_slot *s = e->slot;
+    while (s->x) s++;
+    if (fit_slot(e, s, x) != TUTTI_OK) {
+        tutti_engine_fail(e, TUTTI_MEMORY, tutti_message());
+        return NULL;
+    }
+    s->x = x;
+    s->stage = stage;
+    s->pending = s->round = 0;
+    s->touched = tutti_engine_now(e);
+    x->in_flight[stage]++;
+    e->slots_used++;
+    return s;
+}
+
+static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
+{
+    tutti_slot *const s = take_slot(e, x, stage);
+    if (!s) return;
+    if (stage == TUTTI_STAGE_SPREAD) {
+        s->chunk = x->spread_posted++;
+        s->algorithm = x->spread;
+        update(x, s->chunk);
+    } else {
+        s->chunk = x->reduce_posted++;
+        s->algorithm = x->reduce;
+    }
+    if (s->algorithm) s->algorithm->begin(e, s);
+    round_through(e, s);
+}
+
+/* Gives a reserved slot to the oldest exchange of a stage when it has none. */
+static void post_oldest(tutti_engine *e, tutti_stage stage)
+{
+    tutti_exchange *oldest = NULL;
+    for (tutti_exchange *x = e->active; x; x = x->next)
+        if (is_unfinished(x, stage) && (!oldest || x->order[stage] < oldest->order[stage]))
+            oldest = x;
+    if (oldest && !oldest->in_flight[stage] && may_post(oldest, stage))
+        post_chunk(e, oldest, stage);
+}
+
+/* The most urgent first; of one exchange the second stage first, which is nearer to the end. */
+static void post_chunks(tutti_engine *e)
+{
+    for (tutti_exchange *x = e->active; x && e->slots_used < e->budget && !has_failed(e);) {
+        const tutti_stage stage =
+            may_post(x, TUTTI_STAGE_SPREAD) ? TUTTI_STAGE_SPREAD : TUTTI_STAGE_REDUCE;
+        if (may_post(x, stage)) {
+            post_chunk(e, x, stage);
+            x = e->active; /* x may have gone, and again the most urgent comes first */
+        } else {
+            x = x->next;
+        }
+    }
+    if (e->slots_used < e->budget || has_failed(e)) return;
+    post_oldest(e, TUTTI_STAGE_REDUCE);
+    post_oldest(e, TUTTI_STAGE_SPREAD);
+}
+
+static void message_through(tutti_engine *e, tutti_cookie cookie)
+{
+    tutti_slot *const s = cookie.owner;
+    s->pending--;
+    s->touched = tutti_engine_now(e);
+    if (cookie.message >= 0 && s->algorithm->arrived) s->algorithm->arrived(e, s, cookie.message);
+    if (!s->pending) round_through(e, s);
+}
+
+static void note_failure(tutti_engine *e)
+{
+    char reason[TUTTI_FAILURE_BYTES];
+    const tutti_status s = tutti_transport_status(e->transport, reason, sizeof reason);
+    if (s != TUTTI_OK) tutti_engine_fail(e, s, reason);
+}
+
+bool tutti_engine_step(tutti_engine *e, bool block)
+{
+    bool moved = false;
+    for (tutti_command command; tutti_queue_take(&e->queue, &command); moved = true)
+        obey(e, command);
+    if (has_failed(e)) return moved;
+    if (moved) post_chunks(e);
+    const tutti_cookie *finished = NULL;
+    const int count = tutti_transport_poll(e->transport, &finished, block && !moved);
+    for (int i = 0; i < count; i++) message_through(e, finished[i]);
+    if (count) post_chunks(e);
+    note_failure(e);
+    return moved || count;
+}

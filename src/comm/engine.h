@@ -1,0 +1,167 @@
+/* The engine: what the communication thread runs, and what a simulator runs without a thread.
+ * Inside the room only. */
+#ifndef TUTTI_COMM_ENGINE_H
+#define TUTTI_COMM_ENGINE_H
+
+#include "base/tree.h"
+#include "comm/comm.h"
+#include "comm/queue.h"
+#include "comm/transport.h"
+
+enum {
+    TUTTI_MAX_SLOTS = 18,
+    TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
+    TUTTI_FAILURE_BYTES = 400
+};
+
+typedef struct tutti_engine tutti_engine;
+typedef struct tutti_slot tutti_slot;
+
+/* An algorithm moves one chunk: the same piece of every strip. All algorithms for a stage give
+ * the same bits. */
+typedef struct tutti_algorithm {
+    const char *name;
+    bool (*applies)(const tutti_exchange *x);   /* NULL: always */
+    bool (*is_better)(const tutti_exchange *x); /* than the rows above, by size and ranks */
+    size_t (*inbox)(const tutti_exchange *x);   /* bytes of memory a chunk needs */
+    void (*begin)(tutti_engine *e, tutti_slot *s);
+    void (*arrived)(tutti_engine *e, tutti_slot *s, int message); /* may be NULL */
+    /* All messages posted so far are through: posts the next round, or returns false. NULL: one
+     * round. */
+    bool (*next_round)(tutti_engine *e, tutti_slot *s);
+} tutti_algorithm;
+
+extern const tutti_algorithm tutti_reduce_algorithms[]; /* end with a row without a name */
+extern const tutti_algorithm tutti_broadcast_algorithms[];
+extern const tutti_algorithm tutti_alltoall_algorithms[];
+
+/* The row named, or the last one that applies and is better. TUTTI_ARGUMENT if it does not exist
+ * or does not apply. */
+tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,
+                                    const char *name, const tutti_exchange *x) TUTTI_MUST_CHECK;
+
+typedef enum tutti_stage { TUTTI_STAGE_REDUCE, TUTTI_STAGE_SPREAD, TUTTI_STAGES } tutti_stage;
+
+/* A subtree of the sum and the partial buffer it comes in. */
+typedef struct tutti_root {
+    tutti_subtree node;
+    int member, index;
+} tutti_root;
+
+struct tutti_group {
+    int rank, size;
+    int *members; /* world ranks */
+};
+
+struct tutti_exchange {
+    tutti_comm *comm;
+    char *name;
+    int id, priority;
+    int me, members;
+    int *rank;    /* world rank of each member */
+    size_t width; /* bytes of an element */
+    size_t *cuts; /* strips; of an all-to-all: where to receive */
+    size_t piece; /* elements of a strip in a chunk */
+    int chunks;
+    size_t chunk_bytes; /* asked for; 0: tuned */
+
+    int leaves, my_roots, max_roots, root_count;
+    float **partials;
+    tutti_root *roots; /* all of them, in tree order */
+    tutti_update_fn *update;
+    void *user;
+    char *whole;
+    bool gated;
+    const char *send; /* all-to-all */
+    size_t *send_cuts;
+    const tutti_algorithm *reduce, *spread; /* NULL: the chain has no such stage */
+
+    /* This run; the engine's. */
+    bool *summed; /* per chunk */
+    int reduce_posted, summed_count, spread_posted, spread_done;
+    bool gate_open;
+    int in_flight[TUTTI_STAGES];  /* slots */
+    uint64_t order[TUTTI_STAGES]; /* the program's: when it was started, its gate opened */
+    tutti_exchange *next;         /* active ones, most urgent first */
+
+    unsigned started; /* the compute thread's */
+    bool gate_asked;
+    atomic_uint done; /* runs; the engine's last touch */
+    atomic_uint prepared;
+    tutti_status prepare_status;
+    tutti_exchange_stats stats;
+};
+
+/* A chunk under way. */
+struct tutti_slot {
+    tutti_exchange *x; /* NULL: free */
+    const tutti_algorithm *algorithm;
+    tutti_stage stage;
+    int chunk, pending, round;
+    double touched; /* when a message of it last arrived */
+
+    char *inbox;
+    size_t inbox_bytes;
+
+    /* The sum: roots in tree order, those before next_root are on the stack. */
+    bool *here; /* per root */
+    int here_count, next_root;
+    tutti_tree_stack stack;
+    float *place[TUTTI_TREE_MAX_ROOTS];
+};
+
+struct tutti_engine {
+    tutti_queue queue;
+    tutti_bell work;     /* the communication thread sleeps here */
+    tutti_bell finished; /* and the compute thread here */
+    tutti_transport *transport;
+    tutti_comm_world world;
+    int budget; /* chunks under way, beside one per stage for the oldest exchange */
+    tutti_slot slot[TUTTI_MAX_SLOTS];
+    int slots_used;
+    tutti_exchange *active;
+    uint64_t order;
+    bool stopping;
+    int exit_code;      /* of TUTTI_COMMAND_ABORT */
+    char last_name[64]; /* the last start, for reports */
+    double last_start;
+    atomic_bool failed;
+    tutti_status failure; /* with its sentence; valid when failed */
+    char sentence[TUTTI_FAILURE_BYTES];
+};
+
+void tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world);
+void tutti_engine_deinit(tutti_engine *e);
+
+/* Takes commands, finishes messages, adds, updates and posts. Returns whether anything moved.
+ * With 'block' waits for a message when there is nothing else to do. */
+bool tutti_engine_step(tutti_engine *e, bool block);
+
+/* Ends communication: every wait returns 'status' with this sentence. */
+void tutti_engine_fail(tutti_engine *e, tutti_status status, const char *sentence);
+
+double tutti_engine_now(const tutti_engine *e);
+
+/* --- for the algorithms --- */
+
+typedef struct tutti_piece {
+    size_t begin, end;
+} tutti_piece;
+
+/* The part of member m's strip that belongs to a chunk, in elements; may be empty. */
+tutti_piece tutti_piece_of(const size_t *cuts, size_t piece, int member, int chunk);
+
+static inline size_t tutti_piece_length(tutti_piece p)
+{
+    return p.end - p.begin;
+}
+
+/* Post a message to or from a member; nothing when it is empty. */
+void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);
+void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,
+                        int message);
+
+/* sum = a + b, which it may overlap exactly. */
+void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);
+
+#endif

@@ -1,0 +1,53 @@
+/* Between the files of the room. */
+#ifndef TUTTI_COMM_EXCHANGE_H
+#define TUTTI_COMM_EXCHANGE_H
+
+#include <pthread.h>
+
+#include "comm/engine.h"
+
+typedef struct tutti_peer {
+    char host[64];
+    int pid;
+} tutti_peer;
+
+typedef struct tutti_agreement tutti_agreement;
+typedef struct tutti_stall tutti_stall;
+
+struct tutti_comm {
+    tutti_engine engine;
+    tutti_comm_options options;
+    int rank, size;
+    int local_rank, local_size;
+    tutti_peer *peers;
+    bool has_thread;
+    atomic_bool is_hot;     /* it has a core of its own and polls */
+    atomic_int wanted_core; /* where it is to move to */
+    pthread_t thread;
+    tutti_group *all;
+    tutti_agreement *agreement;
+    tutti_stall *stall;
+    unsigned char *id_used; /* per exchange id */
+    /* What the thread reports about its start. */
+    atomic_uint is_open;
+    tutti_status open_status;
+    char open_sentence[TUTTI_FAILURE_BYTES];
+};
+
+/* Submits a command; waits when the queue is full. */
+void tutti_comm_submit(tutti_comm *comm, tutti_command_kind kind, tutti_exchange *exchange);
+
+/* Sleeps until *word >= value (counting up) or communication has failed; drives the engine when
+ * there is no thread. */
+tutti_status tutti_comm_await(tutti_comm *comm, const atomic_uint *word,
+                              unsigned value) TUTTI_MUST_CHECK;
+
+/* A part-broadcast of bytes that overtakes everything; for the small helpers. Collective over the
+ * group (NULL is all ranks). */
+tutti_status tutti_exchange_create_bytes(tutti_exchange **out, tutti_comm *comm, const char *name,
+                                         const tutti_group *group, const size_t *cuts,
+                                         void *whole) TUTTI_MUST_CHECK;
+
+tutti_status tutti_group_create_all(tutti_group **out, int rank, int size) TUTTI_MUST_CHECK;
+
+#endif

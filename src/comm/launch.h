@@ -1,0 +1,22 @@
+/* Who started this process, found out from the environment alone; and which binary it is. */
+#ifndef TUTTI_COMM_LAUNCH_H
+#define TUTTI_COMM_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct tutti_launch {
+    const char *launcher; /* NULL: nobody did, one rank */
+    int size;             /* ranks it said it started; 0 where it does not say */
+} tutti_launch;
+
+/* TUTTI_UNSUPPORTED when a launcher started several tasks that cannot find each other. 'get' is
+ * getenv, or a test's own. */
+tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *)) TUTTI_MUST_CHECK;
+
+/* A hash of the linker's build id of the binary this code is in; 0 where it has none. */
+uint64_t tutti_launch_build_id(void);
+
+#endif

@@ -1,0 +1,286 @@
+/* Part-reduce.
+ *
+ * direct    one message per pair of members (and root), all in flight. The owner of a strip adds
+ *           a root as soon as all roots before it in the tree are there, whatever arrives first.
+ * halving   log2(N) rounds for N = 2^k members with one root each. The classic algorithm pairs
+ *           distant ranks first, which adds in another order; here neighbours pair first, then
+ *           pairs of neighbours: exactly the levels of the tree.
+ *
+ *             round 0: 0-1 2-3 4-5 6-7     each keeps the strips whose number has its last bit,
+ *             round 1: 0-2 1-3 4-6 5-7     then its last two bits,
+ *             round 2: 0-4 1-5 2-6 3-7     then all three: its own.
+ *
+ * bruck     ceil(log2(N)) rounds for any N and any number of roots: Bruck's all-to-all carries the
+ *           roots themselves in blocks of one size, the owner adds at the end. More bytes, few
+ *           messages: for small buffers where halving does not apply.
+ *
+ * Bytes out of a member for a buffer of B: direct (N-1)/N B times its roots, halving (N-1)/N B,
+ * bruck about log2(N)/2 B times the largest number of roots. */
+#include <string.h>
+
+#include "comm/engine.h"
+
+enum {
+    SMALL_BYTES = 32 << 10, /* up to here messages cost more than bytes */
+    SMALL_MEMBERS = 4       /* from here on rounds are fewer than peers */
+};
+
+static tutti_piece piece_of(const tutti_slot *s, int member)
+{
+    return tutti_piece_of(s->x->cuts, s->x->piece, member, s->chunk);
+}
+
+static bool is_small(const tutti_exchange *x)
+{
+    return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
+}
+
+/* --- the sum in tree order --- */
+
+static float *root_place(const tutti_slot *s, int root,
+                         float *(*arrived_at)(const tutti_slot *, int))
+{
+    const tutti_exchange *x = s->x;
+    const tutti_root *r = &x->roots[root];
+    if (r->member == x->me) return x->partials[r->index] + piece_of(s, x->me).begin;
+    return arrived_at(s, root);
+}
+
+static void begin_sum(tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    for (int i = 0; i < x->root_count; i++) s->here[i] = x->roots[i].member == x->me;
+    s->next_root = 0;
+    tutti_tree_stack_init(&s->stack, x->leaves);
+}
+
+/* Adds the roots that are there, as far as the order allows. The last addition of all puts the
+ * sum where the exchange promises it: in the first partial buffer. */
+static void go_on_adding(tutti_engine *e, tutti_slot *s,
+                         float *(*arrived_at)(const tutti_slot *, int))
+{
+    const tutti_exchange *x = s->x;
+    const tutti_piece own = piece_of(s, x->me);
+    const size_t count = tutti_piece_length(own);
+    if (!count) return;
+    while (s->next_root < x->root_count && s->here[s->next_root]) {
+        const int root = s->next_root++;
+        s->place[tutti_tree_push(&s->stack, x->roots[root].node)] = root_place(s, root, arrived_at);
+        while (tutti_tree_join(&s->stack)) {
+            float *const left = s->place[s->stack.depth - 1];
+            const bool is_last = s->stack.depth == 1 && s->next_root == x->root_count;
+            float *const sum = is_last ? x->partials[0] + own.begin : left;
+            tutti_engine_add(e, sum, left, s->place[s->stack.depth], count);
+            s->place[s->stack.depth - 1] = sum;
+        }
+    }
+}
+
+/* --- direct --- */
+
+static size_t direct_inbox(const tutti_exchange *x)
+{
+    return (size_t)(x->root_count - x->my_roots) * x->piece * sizeof(float);
+}
+
+/* Roots of other members lie in the inbox in tree order; mine are a run in the middle. */
+static float *direct_place(const tutti_slot *s, int root)
+{
+    const tutti_exchange *x = s->x;
+    const int index = x->roots[root].member > x->me ? root - x->my_roots : root;
+    return (float *)(void *)s->inbox + (size_t)index * x->piece;
+}
+
+static void direct_begin(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    const size_t mine = tutti_piece_length(piece_of(s, x->me)) * sizeof(float);
+    begin_sum(s);
+    for (int i = 0; i < x->root_count; i++)
+        if (x->roots[i].member != x->me)
+            tutti_slot_receive(e, s, direct_place(s, i), mine, x->roots[i].member, i);
+    for (int step = 1; step < x->members; step++) { /* everybody starts with another peer */
+        const int to = (x->me + step) % x->members;
+        const tutti_piece theirs = piece_of(s, to);
+        for (int i = 0; i < x->my_roots; i++)
+            tutti_slot_send(e, s, x->partials[i] + theirs.begin,
+                            tutti_piece_length(theirs) * sizeof(float), to);
+    }
+    go_on_adding(e, s, direct_place);
+}
+
+static void direct_arrived(tutti_engine *e, tutti_slot *s, int message)
+{
+    s->here[message] = true;
+    go_on_adding(e, s, direct_place);
+}
+
+/* --- halving --- */
+
+static bool is_power_of_two(int n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* The tree above the members' roots must be the tree over members: every share one subtree, all
+ * of the same height. */
+static bool halving_applies(const tutti_exchange *x)
+{
+    return is_power_of_two(x->members) && x->leaves % x->members == 0 &&
+           is_power_of_two(x->leaves / x->members);
+}
+
+static size_t halving_inbox(const tutti_exchange *x)
+{
+    return (size_t)(x->members + 2) * x->piece * sizeof(float); /* half going out, half coming in */
+}
+
+/* The strips a member still works on after 'round' rounds are those with its last bits. */
+static bool works_on(int member, int strip, int rounds)
+{
+    return ((member ^ strip) & ((1 << rounds) - 1)) == 0;
+}
+
+static float *halving_half(const tutti_slot *s, int which)
+{
+    const size_t half = (size_t)(s->x->members / 2 + 1) * s->x->piece;
+    return (float *)(void *)s->inbox + (size_t)which * half;
+}
+
+static void halving_post(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    const int partner = x->me ^ (1 << s->round);
+    float *const out = halving_half(s, 0);
+    size_t going = 0, coming = 0;
+    for (int strip = 0; strip < x->members; strip++) {
+        const tutti_piece p = piece_of(s, strip);
+        const size_t count = tutti_piece_length(p);
+        if (works_on(partner, strip, s->round + 1)) {
+            memcpy(out + going, x->partials[0] + p.begin, count * sizeof *out);
+            going += count;
+        } else if (works_on(x->me, strip, s->round + 1)) {
+            coming += count;
+        }
+    }
+    tutti_slot_receive(e, s, halving_half(s, 1), coming * sizeof *out, partner, 0);
+    tutti_slot_send(e, s, out, going * sizeof *out, partner);
+}
+
+static void halving_add(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    const float *in = halving_half(s, 1);
+    for (int strip = 0; strip < x->members; strip++) {
+        if (!works_on(x->me, strip, s->round + 1)) continue;
+        const tutti_piece p = piece_of(s, strip);
+        float *const mine = x->partials[0] + p.begin;
+        tutti_engine_add(e, mine, mine, in, tutti_piece_length(p));
+        in += tutti_piece_length(p);
+    }
+}
+
+static void halving_begin(tutti_engine *e, tutti_slot *s)
+{
+    if (s->x->members > 1) halving_post(e, s);
+}
+
+static bool halving_next(tutti_engine *e, tutti_slot *s)
+{
+    if (s->x->members == 1) return false;
+    halving_add(e, s);
+    if (2 << s->round >= s->x->members) return false;
+    s->round++;
+    halving_post(e, s);
+    return true;
+}
+
+/* --- bruck --- */
+
+/* Blocks are all of one size, so that a block can be carried by members that do not know how many
+ * roots are in it. Block j of member m starts as "for m+j" and ends as "from m-j". */
+static size_t bruck_block(const tutti_exchange *x)
+{
+    return (size_t)x->max_roots * x->piece;
+}
+
+static size_t bruck_inbox(const tutti_exchange *x)
+{
+    return (size_t)(2 * x->members + 2) * bruck_block(x) * sizeof(float);
+}
+
+static float *bruck_at(const tutti_slot *s, int block)
+{
+    return (float *)(void *)s->inbox + (size_t)block * bruck_block(s->x);
+}
+
+static float *bruck_place(const tutti_slot *s, int root)
+{
+    const tutti_exchange *x = s->x;
+    const int block = (x->me - x->roots[root].member + x->members) % x->members;
+    return bruck_at(s, block) + (size_t)x->roots[root].index * x->piece;
+}
+
+static void bruck_post(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    const int distance = 1 << s->round;
+    const size_t bytes = bruck_block(x) * sizeof(float);
+    int count = 0;
+    for (int block = 0; block < x->members; block++)
+        if (block & distance) memcpy(bruck_at(s, x->members + count++), bruck_at(s, block), bytes);
+    float *const out = bruck_at(s, x->members), *const in = bruck_at(s, x->members + count);
+    tutti_slot_receive(e, s, in, (size_t)count * bytes,
+                       (x->me - distance + x->members) % x->members, 0);
+    tutti_slot_send(e, s, out, (size_t)count * bytes, (x->me + distance) % x->members);
+}
+
+static void bruck_unpack(tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    const int distance = 1 << s->round;
+    int count = 0, at = 0;
+    for (int block = 0; block < x->members; block++) count += (block & distance) != 0;
+    for (int block = 0; block < x->members; block++)
+        if (block & distance)
+            memcpy(bruck_at(s, block), bruck_at(s, x->members + count + at++),
+                   bruck_block(x) * sizeof(float));
+}
+
+static void bruck_begin(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    begin_sum(s);
+    if (x->members == 1) return;
+    for (int block = 1; block < x->members; block++) {
+        const tutti_piece p = piece_of(s, (x->me + block) % x->members);
+        for (int i = 0; i < x->my_roots; i++)
+            memcpy(bruck_at(s, block) + (size_t)i * x->piece, x->partials[i] + p.begin,
+                   tutti_piece_length(p) * sizeof(float));
+    }
+    bruck_post(e, s);
+}
+
+static bool bruck_next(tutti_engine *e, tutti_slot *s)
+{
+    const tutti_exchange *x = s->x;
+    if (x->members == 1) return false;
+    bruck_unpack(s);
+    if (2 << s->round < x->members) {
+        s->round++;
+        bruck_post(e, s);
+        return true;
+    }
+    for (int i = 0; i < x->root_count; i++) s->here[i] = true;
+    go_on_adding(e, s, bruck_place);
+    return false;
+}
+
+// clang-format off
+const tutti_algorithm tutti_reduce_algorithms[] = {
+    {"direct",  NULL,            NULL,     direct_inbox,  direct_begin,  direct_arrived, NULL},
+    {"bruck",   NULL,            is_small, bruck_inbox,   bruck_begin,   NULL, bruck_next},
+    {"halving", halving_applies, is_small, halving_inbox, halving_begin, NULL, halving_next},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+};
+// clang-format on

@@ -1,0 +1,246 @@
+/* Stalls.
+ *
+ * Every communication thread looks for notes from time to time, whether its rank computes, waits
+ * or reads a file; only a process that is stopped, hangs in the kernel or has lost its network
+ * does not. So a rank that has waited for --stall-warn seconds asks all others what they do:
+ *
+ *   no answer                 that process is stopped or cannot be reached: it is the culprit;
+ *   "I started fc6 last"      it computes or reads data and has not come this far: the culprit;
+ *   "I wait at fc6 too"       a fellow sufferer.
+ *
+ * Of those who wait only the lowest rank speaks, so the user reads one line. After --stall-abort
+ * seconds the same rank says so and ends the job with the exit code of TUTTI_STALL; the others do
+ * it a little later in case it could not. */
+#include "comm/stall.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#define LOOK_EVERY 0.02 /* seconds between looks for notes */
+
+enum { DOING_BYTES = 120, CULPRITS_NAMED = 4, LINE_BYTES = 1000 };
+
+typedef enum note_kind { ASK, ANSWER } note_kind;
+
+typedef struct note {
+    note_kind kind;
+    bool waits;
+    double seconds;          /* it has waited, or since its last start */
+    char doing[DOING_BYTES]; /* where it waits, or what it started last */
+} note;
+
+struct tutti_stall {
+    double looked, asked; /* asked == 0: no question is open */
+    double next_warning;  /* seconds of waiting */
+    double grace;         /* seconds others have to answer */
+    bool *answered;
+    note *answer;
+};
+
+tutti_status tutti_stall_create(tutti_stall **out, const tutti_comm *comm)
+{
+    tutti_stall *stall = NULL;
+    TUTTI_TRY(tutti_alloc(&stall, 1, sizeof *stall));
+    const double warn = comm->options.stall_warn;
+    stall->next_warning = warn;
+    stall->grace = warn > 0 && warn < 4 ? warn / 4 : 1;
+    *out = stall;
+    return TUTTI_OK;
+}
+
+void tutti_stall_destroy(tutti_stall **stall)
+{
+    if (!*stall) return;
+    tutti_free((*stall)->answered);
+    tutti_free((*stall)->answer);
+    tutti_free(*stall);
+    *stall = NULL;
+}
+
+/* The chunk that has waited longest. */
+static const tutti_slot *longest_waiting(const tutti_engine *e)
+{
+    const tutti_slot *oldest = NULL;
+    for (int i = 0; i < TUTTI_MAX_SLOTS; i++) {
+        const tutti_slot *s = &e->slot[i];
+        if (s->x && s->pending && (!oldest || s->touched < oldest->touched)) oldest = s;
+    }
+    return oldest;
+}
+
+static void describe(char *text, const tutti_slot *s)
+{
+    const char *stage = s->stage == TUTTI_STAGE_REDUCE ? "part-reduce of " : "part-broadcast of ";
+    const bool is_helper = s->x->width == 1;
+    snprintf(text, DOING_BYTES, "%s%.64s (run %u)", is_helper ? "" : stage, s->x->name,
+             (unsigned)s->x->stats.runs + 1);
+}
+
+static note my_state(const tutti_comm *comm, double now)
+{
+    const tutti_engine *e = &comm->engine;
+    const tutti_slot *s = longest_waiting(e);
+    note mine = {.kind = ANSWER, .waits = s && now - s->touched > comm->options.stall_warn / 2};
+    if (mine.waits) {
+        describe(mine.doing, s);
+        mine.seconds = now - s->touched;
+    } else {
+        snprintf(mine.doing, sizeof mine.doing, "%.64s", e->last_name);
+        mine.seconds = now - e->last_start;
+    }
+    return mine;
+}
+
+static void read_notes(tutti_comm *comm, double now)
+{
+    tutti_stall *const stall = comm->stall;
+    note in;
+    int from;
+    while (tutti_transport_note_take(comm->engine.transport, &in, sizeof in, &from)) {
+        if (in.kind == ASK) {
+            const note mine = my_state(comm, now);
+            tutti_transport_note_send(comm->engine.transport, &mine, sizeof mine, from);
+        } else if (stall->answered) {
+            stall->answered[from] = true;
+            stall->answer[from] = in;
+        }
+    }
+}
+
+static void ask_everybody(tutti_comm *comm, double now)
+{
+    tutti_stall *const stall = comm->stall;
+    const size_t size = (size_t)comm->size;
+    if (!stall->answered && (tutti_alloc(&stall->answered, size, sizeof *stall->answered) ||
+                             tutti_alloc(&stall->answer, size, sizeof *stall->answer)))
+        return;
+    memset(stall->answered, 0, size * sizeof *stall->answered);
+    const note question = {.kind = ASK};
+    for (int r = 0; r < comm->size; r++)
+        if (r != comm->rank)
+            tutti_transport_note_send(comm->engine.transport, &question, sizeof question, r);
+    stall->answered[comm->rank] = true;
+    stall->answer[comm->rank] = my_state(comm, now);
+    stall->asked = now;
+}
+
+/* --- what is said --- */
+
+static int speaker(const tutti_comm *comm)
+{
+    int r = 0;
+    while (r < comm->rank && !(comm->stall->answered[r] && comm->stall->answer[r].waits)) r++;
+    return r;
+}
+
+typedef struct line {
+    char text[LINE_BYTES];
+    size_t used;
+} line;
+
+static void say(line *l, const char *format, ...) TUTTI_PRINTF(2, 3);
+static void say(line *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(l->text + l->used, sizeof l->text - l->used, format, args);
+    va_end(args);
+    l->used += n > 0 ? (size_t)n : 0;
+    if (l->used >= sizeof l->text) l->used = sizeof l->text - 1;
+}
+
+static void name_culprit(line *l, const tutti_comm *comm, int r, bool *first)
+{
+    const note *n = &comm->stall->answer[r];
+    say(l, "%srank %d (host %s, pid %d), which ", *first ? "" : "; ", r, comm->peers[r].host,
+        comm->peers[r].pid);
+    if (!comm->stall->answered[r])
+        say(l, "does not answer: its process is stopped or its host cannot be reached");
+    else
+        say(l, "has not come there: it started %s %.0f s ago and computes or reads since",
+            n->doing[0] ? n->doing : "nothing", n->seconds);
+    *first = false;
+}
+
+/* Those who do not answer; if all do, those who do not wait. */
+static int name_culprits(line *l, const tutti_comm *comm, bool silent)
+{
+    int count = 0;
+    bool first = true;
+    for (int r = 0; r < comm->size; r++) {
+        const bool here = comm->stall->answered[r];
+        if (silent ? here : !here || comm->stall->answer[r].waits) continue;
+        if (count++ < CULPRITS_NAMED) name_culprit(l, comm, r, &first);
+    }
+    if (count > CULPRITS_NAMED) say(l, "; and %d more", count - CULPRITS_NAMED);
+    return count;
+}
+
+static void compose(line *l, const tutti_comm *comm)
+{
+    const tutti_stall *stall = comm->stall;
+    const note *mine = &stall->answer[comm->rank];
+    int waiting = 0, elsewhere = -1;
+    for (int r = 0; r < comm->size; r++) {
+        if (!stall->answered[r] || !stall->answer[r].waits) continue;
+        waiting++;
+        if (strcmp(stall->answer[r].doing, mine->doing) != 0) elsewhere = r;
+    }
+    say(l, "no progress for %.0f s: %d %s at %s for ", mine->seconds, waiting,
+        waiting == 1 ? "rank waits" : "ranks wait", mine->doing);
+    if (name_culprits(l, comm, true) || name_culprits(l, comm, false)) return;
+    say(l, "each other");
+    if (elsewhere >= 0)
+        say(l, ": rank %d at %s, rank %d at %s", comm->rank, mine->doing, elsewhere,
+            stall->answer[elsewhere].doing);
+}
+
+static void speak(const tutti_comm *comm, bool gives_up)
+{
+    line l = {.used = 0};
+    compose(&l, comm);
+    if (gives_up)
+        tutti_error(&comm->options.log, "%s; giving up after %.0f s (--stall-abort)", l.text,
+                    comm->options.stall_abort);
+    else tutti_warn(&comm->options.log, "%s", l.text);
+}
+
+static void judge(tutti_comm *comm, double waited, double now)
+{
+    tutti_stall *const stall = comm->stall;
+    const double limit = comm->options.stall_abort;
+    const bool gives_up = limit > 0 && waited >= limit;
+    if (speaker(comm) == comm->rank) speak(comm, gives_up);
+    else if (gives_up && now - stall->asked < 3 * stall->grace)
+        return; /* the one who speaks ends the job */
+    if (gives_up)
+        tutti_transport_abort(comm->engine.transport, tutti_status_exit_code(TUTTI_STALL));
+    stall->asked = 0;
+    stall->next_warning = 2 * waited;
+    if (limit > 0 && stall->next_warning > limit) stall->next_warning = limit;
+}
+
+void tutti_stall_watch(tutti_comm *comm)
+{
+    tutti_stall *const stall = comm->stall;
+    const double now = tutti_engine_now(&comm->engine);
+    if (!stall || comm->size == 1 || now - stall->looked < LOOK_EVERY) return;
+    stall->looked = now;
+    read_notes(comm, now);
+    const tutti_slot *s = longest_waiting(&comm->engine);
+    const double waited = s ? now - s->touched : 0;
+    const double warn = comm->options.stall_warn, limit = comm->options.stall_abort;
+    const double first = warn > 0 && (limit <= 0 || warn < limit) ? warn : limit;
+    if (first <= 0 || waited < first) {
+        stall->asked = 0;
+        stall->next_warning = first;
+    } else if (!stall->asked && waited >= stall->next_warning) {
+        ask_everybody(comm, now);
+    } else if (stall->asked && now - stall->asked > stall->grace) {
+        judge(comm, waited, now);
+    }
+}
