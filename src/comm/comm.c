@@ -235,7 +235,8 @@ static tutti_status start_engine(tutti_comm *comm)
 static tutti_status set_up(tutti_comm *comm)
 {
     const int budget = comm->options.chunks_in_flight;
-    tutti_engine_init(&comm->engine, budget > 0 ? budget : CHUNKS_IN_FLIGHT, comm->options.world);
+    TUTTI_TRY(tutti_engine_init(&comm->engine, budget > 0 ? budget : CHUNKS_IN_FLIGHT,
+                                comm->options.world));
     atomic_store(&comm->wanted_core, TUTTI_CORE_NONE);
     TUTTI_TRY(tutti_alloc(&comm->id_used, TUTTI_MAX_EXCHANGES, 1));
     TUTTI_TRY(tutti_stall_create(&comm->stall, comm));

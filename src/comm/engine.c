@@ -23,16 +23,18 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "kernel/ops.h"
 
 double tutti_engine_now(const tutti_engine *e)
 {
     return e->world.now ? e->world.now(e->world.user) : tutti_now();
 }
 
-void tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world)
+tutti_status tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world)
 {
     if (world) e->world = *world;
     e->budget = budget < TUTTI_MAX_SLOTS - TUTTI_STAGES ? budget : TUTTI_MAX_SLOTS - TUTTI_STAGES;
+    return tutti_kernels_choose(&e->kernels);
 }
 
 static void inbox_free(tutti_engine *e, tutti_slot *s)
@@ -223,11 +225,8 @@ void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes
 
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count)
 {
-    if (e->world.add) {
-        e->world.add(e->world.user, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) sum[i] = a[i] + b[i];
+    if (e->world.add) e->world.add(e->world.user, count);
+    else tutti_add(e->kernels, NULL, count, a, b, false, sum);
 }
 
 static void chunk_through(tutti_engine *e, tutti_slot *s)

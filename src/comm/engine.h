@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "comm/queue.h"
 #include "comm/transport.h"
+#include "kernel/table.h"
 
 enum {
     TUTTI_MAX_SLOTS = 18,
@@ -116,6 +117,7 @@ struct tutti_engine {
     tutti_bell finished; /* and the compute thread here */
     tutti_transport *transport;
     tutti_comm_world world;
+    const tutti_kernels *kernels; /* to add with */
     int budget; /* chunks under way, beside one per stage for the oldest exchange */
     tutti_slot slot[TUTTI_MAX_SLOTS];
     int slots_used;
@@ -130,7 +132,8 @@ struct tutti_engine {
     char sentence[TUTTI_FAILURE_BYTES];
 };
 
-void tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world);
+tutti_status tutti_engine_init(tutti_engine *e, int budget,
+                               const tutti_comm_world *world) TUTTI_MUST_CHECK;
 void tutti_engine_deinit(tutti_engine *e);
 
 /* Takes commands, finishes messages, adds, updates and posts. Returns whether anything moved.
