@@ -11,54 +11,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/cpu.h"
 #include "base/random.h"
 #include "base/team.h"
 #include "kernel/table.h"
+#include "fenced.h"
 
-/* ---- fenced arrays ---- */
+/* ---- arrays ---- */
 
-typedef struct array {
-    size_t count, bytes; /* floats; bytes of the mapping */
-    char *map;
-    float *at;
-} array;
-
-static inline void array_fill(array *a, float value)
+static inline void fenced_fill(fenced *a, float value)
 {
-    for (size_t i = 0; i < a->count; i++) a->at[i] = value;
-}
-
-/* 'count' NaN between two unmapped pages, ending at the second. */
-static inline array array_create(size_t count)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t inside = (count * sizeof(float) + page - 1) / page * page;
-    array a = {count, inside + 2 * page, NULL, NULL};
-    a.map = mmap(NULL, a.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (a.map == MAP_FAILED) abort();
-    if (inside && mprotect(a.map + page, inside, PROT_READ | PROT_WRITE)) abort();
-    a.at = (float *)(a.map + page + inside) - count;
-    array_fill(&a, NAN);
-    return a;
-}
-
-static inline void array_destroy(array *a)
-{
-    munmap(a->map, a->bytes);
+    for (size_t i = 0; i < a->count; i++) a->data[i] = value;
 }
 
 /* Uniform in [low, high), a function of the seed. */
-static inline array array_random(size_t count, uint64_t seed, double low, double high)
+static inline fenced random_array(size_t count, uint64_t seed, double low, double high)
 {
-    array a = array_create(count);
+    fenced a = fenced_create(count);
     const tutti_random_key key = {.seed = seed, .purpose = TUTTI_RANDOM_SYNTHETIC};
     for (size_t i = 0; i < count; i++)
-        a.at[i] = (float)(low + (high - low) * tutti_random_uniform(&key, i));
+        a.data[i] = (float)(low + (high - low) * tutti_random_uniform(&key, i));
     return a;
 }
 
@@ -69,22 +43,22 @@ static inline bool is_channel(int c, int pixels, size_t i)
     return block * 16 + i % 16 < (size_t)c;
 }
 
-/* array_random for an activation, zero where it only fills up. */
-static inline array array_activation(int n, int c, int pixels, uint64_t seed, double low,
-                                     double high)
+/* random_array for an activation, zero where it only fills up. */
+static inline fenced random_activation(int n, int c, int pixels, uint64_t seed, double low,
+                                       double high)
 {
     const int blocks = (c + 15) / 16;
-    array a = array_random((size_t)n * (size_t)blocks * (size_t)pixels * 16, seed, low, high);
+    fenced a = random_array((size_t)n * (size_t)blocks * (size_t)pixels * 16, seed, low, high);
     for (size_t i = 0; i < a.count; i++)
-        if (!is_channel(c, pixels, i)) a.at[i] = 0.0f;
+        if (!is_channel(c, pixels, i)) a.data[i] = 0.0f;
     return a;
 }
 
-static inline double *as_double(const array *a)
+static inline double *as_double(const fenced *a)
 {
     double *d = malloc((a->count + 1) * sizeof *d);
     if (!d) abort();
-    for (size_t i = 0; i < a->count; i++) d[i] = (double)a->at[i];
+    for (size_t i = 0; i < a->count; i++) d[i] = (double)a->data[i];
     return d;
 }
 
@@ -133,16 +107,16 @@ static inline int destroy_teams(void **state)
 
 /* Fails with the row, the threads and the element where 'got' differs from 'want'; any NaN equals
  * any NaN. Then fills 'got' with NaN again for the next run. */
-static inline void same_bits(const run *r, const char *what, const array *want, array *got)
+static inline void same_bits(const run *r, const char *what, const fenced *want, fenced *got)
 {
     for (size_t i = 0; i < want->count; i++) {
-        if (!memcmp(want->at + i, got->at + i, sizeof(float))) continue;
-        if (isnan(want->at[i]) && isnan(got->at[i])) continue;
+        if (!memcmp(want->data + i, got->data + i, sizeof(float))) continue;
+        if (isnan(want->data[i]) && isnan(got->data[i])) continue;
         fail_msg("%s: row %s, %d threads, element %zu of %zu: got %a, plain C %a", what,
-                 r->row->name, tutti_team_size(r->team), i, want->count, (double)got->at[i],
-                 (double)want->at[i]);
+                 r->row->name, tutti_team_size(r->team), i, want->count, (double)got->data[i],
+                 (double)want->data[i]);
     }
-    array_fill(got, NAN);
+    fenced_fill(got, NAN);
 }
 
 /* Fails where |got - want| exceeds the bound of the element. */

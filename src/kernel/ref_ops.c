@@ -258,9 +258,10 @@ static void give_to_all(const window *w, void *arg)
 {
     const pool_arrays *a = arg;
     size_t at = 0;
+    const double each = a->from[w->out] / elements(w);
     for (int r = 0; r < w->p->r; r++)
         for (int s = 0; s < w->p->s; s++)
-            if (element(w, r, s, &at)) a->to[at] += a->from[w->out] / elements(w);
+            if (element(w, r, s, &at)) a->to[at] += each;
 }
 
 void tutti_ref_average_pool_backward(const tutti_pool_shape *shape, int n, const double *dy,

@@ -1,0 +1,367 @@
+/* Elementwise passes, SGD and sums: every row and one or two threads against the definition in
+ * double and against each other, for lengths around a vector and around a thread's share. */
+#include "rows.h"
+
+#include <float.h>
+
+#include "kernel/ops.h"
+#include "kernel/ref_ops.h"
+
+static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 33, 35, 1000, 16383, 16384, 40003};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static const double half = FLT_EPSILON / 2; /* the error of one rounding, relative */
+
+/* One pass on inputs a, b in [-2, 2] and a mask in [-1, 1]; what it must yield and how far off it
+ * may be, element by element. */
+typedef struct pass {
+    const char *name;
+    void (*apply)(const run *r, size_t n, const fenced *a, const fenced *b, const fenced *mask,
+                  float *y);
+    double (*want)(double a, double b, double y_before);
+    double (*bound)(double a, double b, double y_before);
+    bool masked, in_place; /* y starts as a copy of b */
+} pass;
+
+#define APPLY(name)                                                                    \
+    static void apply_##name(const run *r, size_t n, const fenced *a, const fenced *b, \
+                             const fenced *mask, float *y)
+#define VALUE(name) static double name(double a, double b, double y)
+#define UNUSED      (void)a, (void)b, (void)y
+
+APPLY(add)
+{
+    (void)mask;
+    tutti_add(r->row, r->team, n, a->data, b->data, false, y);
+}
+VALUE(want_add)
+{
+    UNUSED;
+    return a + b;
+}
+VALUE(bound_add)
+{
+    UNUSED;
+    return half * fabs(a + b);
+}
+APPLY(add_relu)
+{
+    (void)mask;
+    tutti_add(r->row, r->team, n, a->data, b->data, true, y);
+}
+VALUE(want_add_relu)
+{
+    UNUSED;
+    return fmax(a + b, 0.0);
+}
+APPLY(scale)
+{
+    (void)b, (void)mask;
+    tutti_scale(r->row, r->team, n, 0.7f, a->data, y);
+}
+VALUE(want_scale)
+{
+    UNUSED;
+    return (double)0.7f * a;
+}
+VALUE(bound_scale)
+{
+    UNUSED;
+    return half * fabs(0.7 * a) * 1.01;
+}
+APPLY(axpy)
+{
+    (void)b, (void)mask;
+    tutti_axpy(r->row, r->team, n, 0.7f, a->data, y);
+}
+VALUE(want_axpy)
+{
+    UNUSED;
+    return (double)0.7f * a + y;
+}
+VALUE(bound_axpy)
+{
+    return half * fabs(want_axpy(a, b, y));
+}
+APPLY(relu)
+{
+    (void)b, (void)mask;
+    tutti_relu(r->row, r->team, n, a->data, y);
+}
+VALUE(want_relu)
+{
+    UNUSED;
+    return fmax(a, 0.0);
+}
+VALUE(exact)
+{
+    UNUSED;
+    return 0.0;
+}
+APPLY(relu_backward)
+{
+    (void)mask;
+    tutti_relu_backward(r->row, r->team, n, a->data, b->data, y);
+}
+VALUE(want_relu_backward)
+{
+    UNUSED;
+    return b <= 0.0 ? 0.0 : a;
+}
+APPLY(tanh)
+{
+    (void)b, (void)mask;
+    tutti_tanh(r->row, r->team, n, a->data, y);
+}
+VALUE(want_tanh)
+{
+    UNUSED;
+    return tanh(a);
+}
+VALUE(bound_tanh)
+{
+    UNUSED;
+    return 1.5 * FLT_EPSILON * fabs(tanh(a));
+}
+APPLY(sigmoid_backward)
+{
+    tutti_sigmoid_backward(r->row, r->team, n, a->data, b->data, mask->data, y);
+}
+VALUE(want_sigmoid_backward)
+{
+    UNUSED;
+    return a * tutti_ref_sigmoid_slope(b);
+}
+VALUE(bound_slope) /* 1 - y or 1 - y^2 rounds; two products */
+{
+    UNUSED;
+    return half * fabs(a) * (3.0 * (1.0 + fabs(b)) * (1.0 + fabs(b)) + 1.0);
+}
+APPLY(tanh_backward)
+{
+    tutti_tanh_backward(r->row, r->team, n, a->data, b->data, mask->data, y);
+}
+VALUE(want_tanh_backward)
+{
+    UNUSED;
+    return a * tutti_ref_tanh_slope(b);
+}
+
+static const pass passes[] = {
+    {"add", apply_add, want_add, bound_add, false, false},
+    {"add, ReLU", apply_add_relu, want_add_relu, bound_add, false, false},
+    {"scale", apply_scale, want_scale, bound_scale, false, false},
+    {"axpy", apply_axpy, want_axpy, bound_axpy, false, true},
+    {"relu", apply_relu, want_relu, exact, false, false},
+    {"relu backward", apply_relu_backward, want_relu_backward, exact, false, false},
+    {"tanh", apply_tanh, want_tanh, bound_tanh, false, false},
+    {"sigmoid backward", apply_sigmoid_backward, want_sigmoid_backward, bound_slope, true, false},
+    {"tanh backward", apply_tanh_backward, want_tanh_backward, bound_slope, true, false},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+static void check_pass(tutti_team *const teams[2], const pass *p, size_t n)
+{
+    fenced a = random_array(n, 1, -2.0, 2.0), b = random_array(n, 2, -2.0, 2.0);
+    fenced mask = random_array(n, 3, -1.0, 1.0), y = fenced_create(n), first = fenced_create(n);
+    for (size_t i = 0; i < n; i += 13) mask.data[i] = NAN; /* lets the gradient pass */
+    double *want = malloc((n + 1) * sizeof *want), *bound = malloc((n + 1) * sizeof *bound);
+    for (size_t i = 0; i < n; i++) {
+        const double x = (double)a.data[i], z = (double)b.data[i];
+        want[i] = p->masked && mask.data[i] <= 0.0f ? 0.0 : p->want(x, z, z);
+        bound[i] = p->bound(x, z, z);
+    }
+    for (run r = {0}; next_run(&r, teams);) {
+        fenced *out = r.first ? &first : &y;
+        if (p->in_place) memcpy(out->data, b.data, n * sizeof(float));
+        p->apply(&r, n, &a, &b, &mask, out->data);
+        if (r.first) within(p->name, n, first.data, want, bound);
+        else same_bits(&r, p->name, &first, &y);
+    }
+    free(want), free(bound);
+    fenced_destroy(&a), fenced_destroy(&b), fenced_destroy(&mask);
+    fenced_destroy(&y), fenced_destroy(&first);
+}
+
+static void passes_are_their_definitions(void **state)
+{
+    for (int p = 0; p < PASSES; p++)
+        for (int i = 0; i < LENGTHS; i++) check_pass(*state, &passes[p], lengths[i]);
+}
+
+static void passes_work_in_place(void **state)
+{
+    tutti_team *const *teams = *state;
+    enum { N = 37 };
+    for (run r = {0}; next_run(&r, teams);)
+        for (int p = 0; p < PASSES; p++) {
+            fenced a = random_array(N, 1, -2.0, 2.0), b = random_array(N, 2, -2.0, 2.0);
+            fenced mask = random_array(N, 3, -1.0, 1.0), want = random_array(N, 2, -2.0, 2.0);
+            passes[p].apply(&r, N, &a, &b, &mask, want.data);
+            float *y = passes[p].in_place ? b.data : a.data;
+            passes[p].apply(&r, N, &a, &b, &mask, y);
+            assert_memory_equal(y, want.data, N * sizeof(float));
+            fenced_destroy(&a), fenced_destroy(&b), fenced_destroy(&mask), fenced_destroy(&want);
+        }
+}
+
+static void relu_keeps_nan(void **state)
+{
+    tutti_team *const *teams = *state;
+    const float x[4] = {NAN, -0.0f, -1.0f, INFINITY};
+    for (run r = {0}; next_run(&r, teams);) {
+        float y[4];
+        tutti_relu(r.row, r.team, 4, x, y);
+        assert_true(isnan(y[0]) && y[1] == 0.0f && !signbit(y[1]) && y[2] == 0.0f);
+        assert_true(y[3] == INFINITY);
+    }
+}
+
+static void sigmoid_leaves_what_fills_up(void **state)
+{
+    tutti_team *const *teams = *state;
+    const int shapes[][3] = {{1, 1, 1},  {2, 16, 3},  {3, 17, 5},
+                             {2, 31, 1}, {7, 40, 70}, {1, 48, 400}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        const int n = shapes[s][0], c = shapes[s][1], pixels = shapes[s][2];
+        fenced x = random_activation(n, c, pixels, 4, -10.0, 10.0);
+        fenced y = fenced_create(x.count), first = fenced_create(x.count);
+        double *want = as_double(&x), *bound = as_double(&x);
+        for (size_t i = 0; i < x.count; i++) {
+            want[i] = is_channel(c, pixels, i) ? tutti_ref_sigmoid(want[i]) : 0.0;
+            bound[i] = 2.6 * FLT_EPSILON * want[i];
+        }
+        for (run r = {0}; next_run(&r, teams);) {
+            tutti_sigmoid(r.row, r.team, n, c, pixels, x.data, r.first ? first.data : y.data);
+            if (r.first) within("sigmoid", x.count, first.data, want, bound);
+            else same_bits(&r, "sigmoid", &first, &y);
+        }
+        free(want), free(bound);
+        fenced_destroy(&x), fenced_destroy(&y), fenced_destroy(&first);
+    }
+}
+
+/* ---- SGD ---- */
+
+static void check_sgd(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n)
+{
+    enum { STEPS = 3 };
+    fenced w = random_array(n, 1, -1.0, 1.0), v = fenced_create(n);
+    fenced w1 = fenced_create(n), v1 = fenced_create(n), start = random_array(n, 1, -1.0, 1.0);
+    fenced g[STEPS];
+    for (int s = 0; s < STEPS; s++) g[s] = random_array(n, 5 + (uint64_t)s, -1.0, 1.0);
+    double *wd = as_double(&start), *vd = calloc(n + 1, sizeof *vd);
+    double *bound = malloc((n + 1) * sizeof *bound);
+    for (int s = 0; s < STEPS; s++) {
+        double *gd = as_double(&g[s]);
+        tutti_ref_sgd_step(sgd, n, gd, vd, wd);
+        free(gd);
+    }
+    /* |w| <= 1 + STEPS*lr*8, |v| <= 4, each of STEPS steps rounds d, v, move and w once */
+    for (size_t i = 0; i < n; i++) bound[i] = STEPS * half * (2.0 + 40.0 * (double)sgd->lr);
+    for (run r = {0}; next_run(&r, teams);) {
+        fenced *weights = r.first ? &w1 : &w, *velocity = r.first ? &v1 : &v;
+        memcpy(weights->data, start.data, n * sizeof(float));
+        fenced_fill(velocity, 0.0f);
+        for (int s = 0; s < STEPS; s++)
+            tutti_sgd_step(r.row, r.team, sgd, n, g[s].data,
+                           sgd->momentum == 0.0f ? NULL : velocity->data, weights->data);
+        if (r.first) within("sgd", n, w1.data, wd, bound);
+        if (!r.first) same_bits(&r, "sgd weights", &w1, &w);
+        if (!r.first) same_bits(&r, "sgd momentum", &v1, &v);
+    }
+    free(wd), free(vd), free(bound);
+    for (int s = 0; s < STEPS; s++) fenced_destroy(&g[s]);
+    fenced_destroy(&w), fenced_destroy(&v), fenced_destroy(&w1), fenced_destroy(&v1);
+    fenced_destroy(&start);
+}
+
+static void sgd_is_pytorchs(void **state)
+{
+    const tutti_sgd kinds[] = {
+        {0.1f, 0.0f, 0.0f, 1.0f, false},  {0.1f, 0.0f, 0.01f, 1.0f, false},
+        {0.1f, 0.9f, 0.0f, 1.0f, false},  {0.1f, 0.9f, 5e-4f, 0.5f, false},
+        {0.01f, 0.9f, 5e-4f, 1.0f, true},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int i = 0; i < LENGTHS; i++) check_sgd(*state, &kinds[k], lengths[i]);
+}
+
+/* ---- sums ---- */
+
+/* The definition: leaves by halves, then neighbours pairwise, level by level. */
+static double tree_of_squares(const float *x, size_t count)
+{
+    const size_t leaves = (count + 15) / 16;
+    double *sum = calloc(leaves + 1, sizeof *sum);
+    for (size_t i = 0; i < leaves; i++) {
+        double lane[16] = {0};
+        for (size_t l = 0; l < 16 && 16 * i + l < count; l++)
+            lane[l] = (double)x[16 * i + l] * (double)x[16 * i + l];
+        for (int h = 8; h; h /= 2)
+            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
+        sum[i] = lane[0];
+    }
+    for (size_t n = leaves; n > 1; n = (n + 1) / 2)
+        for (size_t i = 0; i < (n + 1) / 2; i++)
+            sum[i] = 2 * i + 1 < n ? sum[2 * i] + sum[2 * i + 1] : sum[2 * i];
+    const double total = sum[0];
+    free(sum);
+    return total;
+}
+
+static double joined_from_parts(const run *r, const fenced *x, int parts)
+{
+    tutti_sum sum;
+    tutti_sum_init(&sum, tutti_square_leaves(x->count));
+    const int leaves = tutti_square_leaves(x->count);
+    for (int p = 0; p < parts; p++) {
+        tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+        double sums[TUTTI_TREE_MAX_ROOTS];
+        const size_t begin = 16 * (size_t)tutti_share_begin(leaves, parts, p);
+        size_t end = 16 * (size_t)tutti_share_begin(leaves, parts, p + 1);
+        if (end > x->count) end = x->count;
+        const int found =
+            tutti_square_roots(r->row, r->team, x->count, begin, end, x->data + begin, roots, sums);
+        for (int i = 0; i < found; i++) tutti_sum_add(&sum, roots[i], sums[i]);
+    }
+    return tutti_sum_value(&sum);
+}
+
+static void squares_have_one_order(void **state)
+{
+    tutti_team *const *teams = *state;
+    const size_t counts[] = {0, 1, 16, 17, 100, 8191, 8192, 8193, 100000, 123457, 3000001};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        fenced x = random_array(counts[i], 6, -1.0, 1.0);
+        const double want = tree_of_squares(x.data, x.count);
+        for (run r = {0}; next_run(&r, teams);) {
+            assert_true(tutti_square_sum(r.row, r.team, x.count, x.data) == want);
+            for (int parts = 1; parts <= 5 && counts[i] >= 100; parts++)
+                assert_true(joined_from_parts(&r, &x, parts) == want);
+        }
+        fenced_destroy(&x);
+    }
+}
+
+static void loss_of_a_grain_is_a_chain(void **state)
+{
+    (void)state;
+    const float loss[] = {1e8f, 1.0f, -1e8f, 0x1p-30f};
+    assert_true(tutti_grain_loss(4, loss) == 1.0 + 0x1p-30);
+    assert_true(tutti_grain_loss(0, loss) == 0.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_are_their_definitions),
+        cmocka_unit_test(passes_work_in_place),
+        cmocka_unit_test(relu_keeps_nan),
+        cmocka_unit_test(sigmoid_leaves_what_fills_up),
+        cmocka_unit_test(sgd_is_pytorchs),
+        cmocka_unit_test(squares_have_one_order),
+        cmocka_unit_test(loss_of_a_grain_is_a_chain),
+    };
+    return cmocka_run_group_tests(tests, create_teams, destroy_teams);
+}
