@@ -1,0 +1,350 @@
+/* Folders of pictures: finding them, decoding, scaling and cropping them, and what is not one. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <cmocka.h>
+
+#include "data_files.h"
+
+enum { SIDE = 24, FLOATS = 3 * SIDE * SIDE };
+
+static tutti_data_options small(void)
+{
+    tutti_data_options o = tutti_data_defaults();
+    o.shape = (tutti_sample_shape){3, SIDE, SIDE};
+    return o;
+}
+
+static void must_fail(const char *spec, tutti_status status, const char *part)
+{
+    tutti_data *data = NULL;
+    const tutti_data_options o = small();
+    assert_fails(tutti_data_open(&data, spec, &o), status, part);
+    assert_null(data);
+}
+
+/* Two classes, ten files each, JPEG and PNG, and what does not belong. */
+static void make_classes(const scratch *s)
+{
+    make_folder(s, "cat");
+    make_folder(s, "dog");
+    for (int i = 0; i < 10; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cat/c%d.%s", i, i % 2 ? "jpg" : "PNG");
+        if (i % 2) write_jpeg(scratch_file(s, name), 40 + i, 30 + i, 10 * i);
+        else write_png(scratch_file(s, name), 40 + i, 30 + i, 10 * i);
+        snprintf(name, sizeof name, "dog/d%d.JPEG", i);
+        write_jpeg(scratch_file(s, name), 30, 50, 200);
+    }
+    write_text(scratch_file(s, "dog/README.txt"), "not a picture");
+    write_text(scratch_file(s, "dog/.hidden.jpg"), "not a picture");
+    write_text(scratch_file(s, "LICENSE"), "not a folder");
+}
+
+static void a_folder_is_a_class(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    const tutti_data_options o = small();
+    make_classes(s);
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o));
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 18);
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 2);
+    assert_int_equal(tutti_data_classes(data), 2);
+    assert_string_equal(tutti_data_class_name(data, 0), "cat");
+    assert_string_equal(tutti_data_class_name(data, 1), "dog");
+    assert_non_null(strstr(tutti_data_description(data), "10 % of each class held out"));
+    tutti_reader *reader = NULL;
+    assert_ok(tutti_reader_create(&reader, data));
+    for (uint32_t id = 0; id < 18; id++) {
+        float sample[FLOATS];
+        int label;
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, id, sample, &label));
+        assert_int_equal(label, id >= 9);
+        for (int i = 0; i < FLOATS; i++) assert_true(isfinite(sample[i]));
+    }
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
+static void trees_for_training_and_testing(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    const tutti_data_options o = small();
+    static const char *const folders[] = {"train", "train/a", "train/b", "val", "val/a", "val/b"};
+    for (int i = 0; i < 6; i++) make_folder(s, folders[i]);
+    write_png(scratch_file(s, "train/a/1.png"), 30, 30, 0);
+    write_png(scratch_file(s, "train/b/1.png"), 30, 30, 0);
+    write_png(scratch_file(s, "train/b/2.png"), 30, 30, 0);
+    write_png(scratch_file(s, "val/b/3.png"), 30, 30, 0);
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o));
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 3);
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 1);
+    tutti_data_close(&data);
+    make_folder(s, "val/c");
+    must_fail(spec_of("images", s, ""), TUTTI_DATA, "the class 'c'");
+}
+
+static void lists_of_bare_names_with_labels(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    const tutti_data_options o = small();
+    make_classes(s);
+    write_text(scratch_file(s, "train.txt"),
+               "d1.JPEG 1\nc1.jpg 2\nd2.JPEG 1\r\n\n# no\nc3.jpg 2\n");
+    write_text(scratch_file(s, "test.txt"), "c5.jpg 2");
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",train=train.txt,test=test.txt"), &o));
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 4);
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 1);
+    assert_int_equal(tutti_data_classes(data), 2);
+    assert_string_equal(tutti_data_class_name(data, 0), "dog");
+    assert_string_equal(tutti_data_class_name(data, 1), "cat");
+    tutti_data_close(&data);
+}
+
+static void lists_of_paths_by_folder(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    float sample[FLOATS];
+    int label;
+    const tutti_data_options o = small();
+    make_classes(s);
+    make_folder(s, "ant"); /* refers to nothing: not a class */
+    write_text(scratch_file(s, "train.txt"), "dog/d1.JPEG\ncat/c1.jpg\n");
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",train=train.txt"), &o));
+    assert_int_equal(tutti_data_classes(data), 2);
+    assert_string_equal(tutti_data_class_name(data, 1), "dog");
+    assert_ok(tutti_reader_create(&reader, data));
+    assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, 0, sample, &label));
+    assert_int_equal(label, 1);
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
+static void lists_that_do_not_fit(void **state)
+{
+    scratch *s = *state;
+    make_classes(s);
+    write_text(scratch_file(s, "dog/c1.jpg"), "in both folders");
+    static const struct {
+        const char *text, *part;
+    } lists[] = {
+        {"nowhere.jpg 1\n", "train.txt:1: 'nowhere.jpg' is in no folder"},
+        {"c3.jpg 1\nc1.jpg 1\n", "train.txt:2: 'c1.jpg' is in several folders"},
+        {"c3.jpg 1\nc5.jpg\n", "train.txt:2: some lines have labels"},
+        {"c3.jpg one\n", "train.txt:1: 'one' is not a label"},
+        {"c3.jpg -1\n", "train.txt:1: '-1' is not a label"},
+        {"c3.jpg 99999999999999999999\n", "is not a label"},
+        {"cat/missing.jpg 1\n", "'cat/missing.jpg' is not in"},
+        {"# nothing\n\n", "lists no files"},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        write_text(scratch_file(s, "train.txt"), lists[i].text);
+        must_fail(spec_of("images", s, ",train=train.txt"), TUTTI_DATA, lists[i].part);
+    }
+    must_fail(spec_of("images", s, ",train=missing.txt"), TUTTI_DATA, "missing.txt");
+    must_fail(spec_of("images", s, ",test=train.txt"), TUTTI_DATA, "train.txt");
+    must_fail("images:/no/such/folder", TUTTI_DATA, "/no/such/folder");
+}
+
+static void a_folder_without_pictures(void **state)
+{
+    scratch *s = *state;
+    must_fail(spec_of("images", s, ""), TUTTI_DATA, "no folder with JPEG or PNG");
+    make_folder(s, "a");
+    write_text(scratch_file(s, "a/b.txt"), "text");
+    must_fail(spec_of("images", s, ""), TUTTI_DATA, "no folder with JPEG or PNG");
+}
+
+/* ------------------------------------------------------------------------------- damage */
+
+static void damaged_pictures_are_named(void **state)
+{
+    scratch *s = *state;
+    static uint8_t garbage[2000];
+    uint8_t *jpeg = NULL;
+    static bytes png;
+    const size_t size = make_jpeg(&jpeg, 60, 60, 7);
+    for (size_t i = 0; i < sizeof garbage; i++) garbage[i] = (uint8_t)(i * i);
+    make_folder(s, "a");
+    write_png(scratch_file(s, "a/0.png"), 60, 60, 7);
+    FILE *f = fopen(scratch_file(s, "a/0.png"), "rb");
+    png.count = fread(png.data, 1, sizeof png.data, f);
+    fclose(f);
+    write_bytes(scratch_file(s, "a/1.png"), png.data, png.count / 2);
+    png.data[16] = 0x7f; /* a width of two billion; the checksum is wrong as well */
+    write_bytes(scratch_file(s, "a/2.png"), png.data, png.count);
+    write_bytes(scratch_file(s, "a/3.jpg"), garbage, sizeof garbage);
+    write_bytes(scratch_file(s, "a/4.jpg"), garbage, 0);
+    write_bytes(scratch_file(s, "a/5.jpg"), jpeg, size / 2);
+    write_bytes(scratch_file(s, "a/6.jpg"), jpeg, 30);
+    write_text(scratch_file(s, "a/7.jpg"), "\xff\xd8\xff");
+    write_jpeg(scratch_file(s, "a/8.jpg"), 60, 60, 200);
+    tjFree(jpeg);
+
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    float sample[FLOATS], want[FLOATS];
+    int label;
+    tutti_data_options o = small();
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",holdout=0"), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    for (uint32_t id = 1; id < 8; id++) {
+        char name[16];
+        snprintf(name, sizeof name, "a/%u.", id);
+        assert_fails(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, id, sample, &label),
+                     TUTTI_DATA, name);
+    }
+    unlink(scratch_file(s, "a/7.jpg"));
+    assert_fails(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, 7, sample, &label), TUTTI_DATA,
+                 "No such file");
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+
+    o.skip_bad = true;
+    write_text(scratch_file(s, "a/7.jpg"), "x");
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",holdout=0"), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 4, 8, want, &label));
+    assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 4, 1, sample, &label));
+    assert_memory_equal(sample, want, sizeof want);
+    assert_int_equal(tutti_data_bad_count(data), 7);
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
+/* ------------------------------------------------------------------------------ scaling */
+
+static void fetch_file(const scratch *s, const char *keys, const char *name, float *sample)
+{
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    const tutti_data_options o = small();
+    char spec[256];
+    snprintf(spec, sizeof spec, ",mean=0/0/0,std=1/1/1%s", keys);
+    assert_ok(tutti_data_open(&data, spec_of("images", s, spec), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    assert_ok(tutti_reader_fetch_file(reader, scratch_file(s, name), sample));
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
+/* The gradient's value at the centre of an output pixel is known for every scale. */
+static void check_gradient(const scratch *s, const char *name, int height, int width,
+                           double tolerance)
+{
+    static float sample[FLOATS];
+    fetch_file(s, ",resize=28", name, sample);
+    const double scale = 28.0 / (height < width ? height : width);
+    const double top = floor((floor(height * scale + 0.5) - SIDE) / 2);
+    const double left = floor((floor(width * scale + 0.5) - SIDE) / 2);
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            const double red = ((x + left + 0.5) / scale - 0.5) / width;
+            const double green = ((y + top + 0.5) / scale - 0.5) / height;
+            const float *p = sample + 3 * (y * SIDE + x);
+            if (fabs(p[0] - red) > tolerance || fabs(p[1] - green) > tolerance ||
+                fabs(p[2] - 100 / 255.0) > tolerance)
+                fail_msg("%s at (%d,%d): %g %g %g, want %g %g", name, y, x, p[0], p[1], p[2], red,
+                         green);
+        }
+}
+
+static void scaling_keeps_gradients(void **state)
+{
+    scratch *s = *state;
+    static const int sizes[][2] = {{28, 28}, {24, 24}, {20, 31}, {100, 60}, {57, 230}, {300, 301}};
+    make_folder(s, "a");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int h = sizes[i][0], w = sizes[i][1];
+        write_png(scratch_file(s, "a/x.png"), h, w, 100);
+        check_gradient(s, "a/x.png", h, w, 0.008);
+        write_jpeg(scratch_file(s, "a/x.png"), h, w, 100); /* told apart by content */
+        check_gradient(s, "a/x.png", h, w, 0.02);
+    }
+}
+
+/* A checkerboard of single pixels, made smaller, is grey: no pixel is skipped. */
+static void shrinking_averages(void **state)
+{
+    scratch *s = *state;
+    enum { LARGE = 240 };
+    static uint8_t board[LARGE * LARGE];
+    static float sample[FLOATS];
+    for (int i = 0; i < LARGE * LARGE; i++) board[i] = (i / LARGE + i) % 2 ? 255 : 0;
+    png_image png = {
+        .version = PNG_IMAGE_VERSION, .width = LARGE, .height = LARGE, .format = PNG_FORMAT_GRAY};
+    make_folder(s, "a");
+    assert_true(png_image_write_to_file(&png, scratch_file(s, "a/x.png"), 0, board, 0, NULL));
+    fetch_file(s, "", "a/x.png", sample);
+    for (int i = 0; i < FLOATS; i++) assert_true(fabs(sample[i] - 0.5) < 0.03);
+}
+
+static void jitter_is_a_function_of_the_key(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    static float first[FLOATS], again[FLOATS];
+    int label, different = 0;
+    const tutti_data_options o = small();
+    make_classes(s);
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",jitter=1"), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    for (uint32_t epoch = 0; epoch < 10; epoch++) {
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, epoch, 3, again, &label));
+        different += memcmp(first, again, sizeof first) != 0;
+        memcpy(first, again, sizeof first);
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, 8, again, &label));
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, epoch, 3, again, &label));
+        assert_memory_equal(first, again, sizeof first);
+    }
+    assert_int_equal(different, 10);
+    for (uint32_t epoch = 0; epoch < 3; epoch++) { /* testing varies nothing */
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TEST, epoch, 0, again, &label));
+        if (epoch) assert_memory_equal(first, again, sizeof first);
+        memcpy(first, again, sizeof first);
+    }
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
+static int set_up(void **state)
+{
+    static scratch s;
+    scratch_open(&s);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scratch_close(*state);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_folder_is_a_class),
+        TEST(trees_for_training_and_testing),
+        TEST(lists_of_bare_names_with_labels),
+        TEST(lists_of_paths_by_folder),
+        TEST(lists_that_do_not_fit),
+        TEST(a_folder_without_pictures),
+        TEST(damaged_pictures_are_named),
+        TEST(scaling_keeps_gradients),
+        TEST(shrinking_averages),
+        TEST(jitter_is_a_function_of_the_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
