@@ -1,9 +1,11 @@
 #include "cli.h"
 
-extern const cli_verb cli_verb_doctor, cli_verb_info;
+extern const cli_verb cli_verb_doctor;
+extern const cli_verb cli_verb_info;
+extern const cli_verb cli_verb_predict;
+extern const cli_verb cli_verb_test;
+extern const cli_verb cli_verb_train;
 
 const cli_verb *const cli_verbs[] = {
-    &cli_verb_doctor,
-    &cli_verb_info,
-    NULL,
+    &cli_verb_train, &cli_verb_test, &cli_verb_predict, &cli_verb_info, &cli_verb_doctor, NULL,
 };

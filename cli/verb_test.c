@@ -1,0 +1,49 @@
+#include "cli.h"
+
+#include <tutti/train.h>
+
+#define TO(field) offsetof(tutti_train_options, field)
+
+// clang-format off
+static const cli_option options[] = {
+    {"NET",          CLI_TEXT, TO(net), .required = true,
+     .help = "a net of the zoo (tutti info), or a file"},
+    {"data|d",       CLI_TEXT, TO(data), .value = "SPEC", .required = true,
+     .help = "the data set; its test samples are used"},
+    {"weights",      CLI_TEXT, TO(weights), .value = "FILE", .required = true,
+     .help = "for instance RUN/best/model.safetensors"},
+    {"batch-size|b", CLI_INT,  TO(batch_size), 0, 1 << 24, "256",
+     .help = "samples computed together"},
+    {"skip-bad",     CLI_FLAG, TO(skip_bad),
+     .help = "leave damaged samples out instead of stopping"},
+    {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
+     .help = "of each rank; 0: OMP_NUM_THREADS, else one per core"},
+    {.name = NULL},
+};
+// clang-format on
+
+static int run(const cli_call *call)
+{
+    const tutti_train_options *given = call->values;
+    tutti_train_options o = tutti_train_defaults();
+    tutti_train_result result;
+    o.net = given->net;
+    o.data = given->data;
+    o.weights = given->weights;
+    o.batch_size = given->batch_size;
+    o.skip_bad = given->skip_bad;
+    o.threads = given->threads;
+    o.show = stdout;
+    o.log = tutti_log_stderr(TUTTI_LOG_INFO);
+    const tutti_status s = tutti_test(&o, &result);
+    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+}
+
+const cli_verb cli_verb_test = {
+    "test",
+    "evaluate a trained net",
+    options,
+    sizeof(tutti_train_options),
+    run,
+    "Example:\n"
+    "  tutti test lenet --data fashion-mnist --weights runs/lenet/best/model.safetensors\n"};

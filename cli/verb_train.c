@@ -1,0 +1,135 @@
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <tutti/train.h>
+
+/* The options of the library, and what the command line spells differently. */
+typedef struct train_options {
+    tutti_train_options train;
+    int shuffle, overlap, augment, dropout; /* places in "off|on" */
+    int steps;
+    const char *comm_core;
+    bool quiet;
+} train_options;
+
+#define AT(field) offsetof(train_options, field)
+#define TO(field) offsetof(train_options, train.field)
+
+// clang-format off
+static const cli_option options[] = {
+    {"NET",                CLI_TEXT, TO(net), .required = true,
+     .help = "a net of the zoo (tutti info), or a file"},
+    {"data|d",             CLI_TEXT, TO(data), .value = "SPEC", .required = true,
+     .help = "fashion-mnist, idx:DIR, cifar10:DIR, images:DIR, kaldi:..., synthetic"},
+    {"run|checkpoint-dir|ckpt-dir", CLI_TEXT, TO(run), .value = "DIR",
+     .help = "keep checkpoints and metrics here"},
+    {"batch-size|mini-batch-size|b", CLI_INT, TO(batch_size), 0, 1 << 24,
+     .help = "samples of a step, all ranks together; 0: the net's"},
+    {"epochs|num-epochs",  CLI_REAL, TO(epochs), 0, 1e6,
+     .help = "passes over the training set; 0: the net's"},
+    {"steps|max-iter|iterations", CLI_INT, AT(steps), 0, 1 << 30,
+     .help = "steps, instead of epochs"},
+    {"lr|base-lr",         CLI_REAL, TO(lr), -1, 1e6, "-1", .help = "learning rate; -1: the net's"},
+    {"momentum",           CLI_REAL, TO(momentum), -1, 1, "-1", .help = "of SGD; -1: the net's"},
+    {"weight-decay",       CLI_REAL, TO(weight_decay), -1, 1, "-1",
+     .help = "as in PyTorch; -1: the net's"},
+    {"nesterov",           CLI_FLAG, TO(nesterov), .help = "Nesterov's momentum"},
+    {"lr-schedule|lr-policy", CLI_TEXT, TO(lr_schedule), .value = "SCHEDULE",
+     .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine"},
+    {"warmup",             CLI_TEXT, TO(warmup), .value = "SPAN",
+     .help = "raise the rate from 0 during 500steps or 1epoch"},
+    {"clip",               CLI_REAL, TO(clip), 0, 1e9, "0",
+     .help = "largest norm of the gradient; 0: no limit"},
+    {"init",               CLI_TEXT, TO(init), .value = "KIND",
+     .help = "he, xavier, gaussian:STD; by default as the net says"},
+    {"seed|random-seed",   CLI_U64,  TO(seed), 0, 0, "0", .help = "of everything random"},
+    {"grains",             CLI_INT,  TO(grains), 0, 1 << 20,
+     .help = "leaves of the sum over samples, a power of two, at least the ranks"},
+    {"shuffle",            CLI_CHOICE, AT(shuffle), .choices = "off|on", .fallback = "on",
+     .help = "another order in every epoch"},
+    {"augment",            CLI_CHOICE, AT(augment), .choices = "off|on", .fallback = "on",
+     .help = "crops and flips, as the data set has them"},
+    {"dropout",            CLI_CHOICE, AT(dropout), .choices = "off|on", .fallback = "on",
+     .help = "off: dropout layers do nothing, for comparisons"},
+    {"skip-bad",           CLI_FLAG, TO(skip_bad),
+     .help = "replace damaged samples instead of stopping"},
+    {"resume|snapshot|restart-dir", CLI_TEXT, TO(resume), .value = "RUN",
+     .help = "go on from a run or checkpoint; auto: from --run, if it has one"},
+    {"weights",            CLI_TEXT, TO(weights), .value = "FILE",
+     .help = "start from this safetensors file (fine-tuning)"},
+    {"checkpoint-every|ckpt-every", CLI_TEXT, TO(checkpoint_every), .value = "SPAN",
+     .fallback = "1epoch",
+     .help = "1000steps, 1epoch, 600s"},
+    {"keep",               CLI_INT,  TO(keep), 0, 1 << 20, "3",
+     .help = "checkpoints that stay, besides the best; 0: all"},
+    {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN", .fallback = "1epoch",
+     .help = "test after every SPAN; never"},
+    {"plan",               CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
+     .help = "data, model, auto, or a file of tutti plan --save"},
+    {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
+     .help = "communicate behind the computing"},
+    {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
+     .help = "of each rank; 0: OMP_NUM_THREADS, else one per core"},
+    {"data-threads|num-io-threads", CLI_INT, TO(data_threads), 0, 1024,
+     .help = "that read and decode; 0: by the cores"},
+    {"comm-core",          CLI_TEXT, AT(comm_core), .value = "CORE", .fallback = "auto",
+     .help = "of the communication thread: auto, none, or a number"},
+    {"stall-warn",         CLI_REAL, TO(stall_warn), 0, 1e9, "60",
+     .help = "seconds until a rank that does not arrive is named"},
+    {"stall-abort",        CLI_REAL, TO(stall_abort), 0, 1e9, "600",
+     .help = "seconds until the job is ended for it; 0: never"},
+    {"trace|timeline-filename", CLI_TEXT, TO(trace), .value = "FILE",
+     .help = "write a Chrome/Perfetto trace of all ranks"},
+    {"quiet|q",            CLI_FLAG, AT(quiet), .help = "no header, no progress, no summary"},
+    {.name = NULL},
+};
+// clang-format on
+
+static bool set_comm_core(const char *text, int *core)
+{
+    char *end;
+    if (!strcmp(text, "auto") || !strcmp(text, "none")) {
+        *core = *text == 'a' ? -1 : -2;
+        return true;
+    }
+    *core = (int)strtol(text, &end, 10);
+    return *text && !*end && *core >= 0;
+}
+
+static int run(const cli_call *call)
+{
+    const train_options *given = call->values;
+    tutti_train_options o = given->train;
+    tutti_train_result result = {0};
+    o.steps = given->steps;
+    o.shuffle = given->shuffle;
+    o.overlap = given->overlap;
+    o.augment = given->augment;
+    o.dropout = given->dropout;
+    o.log = tutti_log_stderr(TUTTI_LOG_INFO);
+    o.show = given->quiet ? NULL : stdout;
+    if (!set_comm_core(given->comm_core, &o.comm_core))
+        return cli_misused(call, "--comm-core: '%s' is not auto, none or a core's number",
+                           given->comm_core);
+    if (o.weights && o.resume)
+        return cli_misused(call, "--weights starts anew, --resume goes on: give one of them");
+    const tutti_status s = tutti_train(&o, &result);
+    if (s == TUTTI_INTERRUPTED) {
+        cli_failed(call, s);
+        return result.exit_code;
+    }
+    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+}
+
+const cli_verb cli_verb_train = {
+    "train",
+    "train a net",
+    options,
+    sizeof(train_options),
+    run,
+    "Examples:\n"
+    "  tutti train lenet --data fashion-mnist --run runs/lenet\n"
+    "  mpirun -n 4 tutti train vgg-a --data images:/data/imagenet --batch-size 256 --run runs/vgg\n"
+    "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n"};

@@ -1,0 +1,95 @@
+/* Training, testing and predicting: the whole job in one call each.
+ *
+ *     tutti_train_options o = tutti_train_defaults();
+ *     o.net = "lenet";
+ *     o.data = "fashion-mnist";
+ *     tutti_train_result r;
+ *     if (tutti_train(&o, &r) != TUTTI_OK) fprintf(stderr, "%s\n", tutti_message());
+ *
+ * Under mpirun or srun every rank makes the same call with the same options, and the result is
+ * the same, bit for bit, as that of one rank alone. */
+#ifndef TUTTI_TRAIN_H
+#define TUTTI_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <tutti/log.h>
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Texts are borrowed until the call returns. Where it says "the net's", the net's own text may
+ * suggest a value ("default lr 0.01"); else the value in brackets holds. */
+typedef struct tutti_train_options {
+    const char *net;  /* a name of the zoo, or a path */
+    const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md */
+    const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
+
+    int batch_size;                /* of all ranks together; 0: the net's [64] */
+    double epochs;                 /* 0: the net's [10]; fractions are fine */
+    int64_t steps;                 /* > 0: this many steps instead of epochs */
+    double lr;                     /* < 0: the net's [0.01] */
+    double momentum, weight_decay; /* < 0: the net's [0.9, 0] */
+    bool nesterov;
+    const char *lr_schedule; /* NULL: the net's ["fixed"]; see train/schedule.h */
+    const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
+    double clip;             /* largest norm of the gradient; 0: no limit */
+    uint64_t seed;
+    int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch */
+    bool shuffle;        /* false: the order of the data set in every epoch */
+    bool augment;        /* false: training samples look like test samples */
+    bool dropout;        /* false: dropout layers do nothing, for comparisons */
+    bool skip_bad;       /* replace damaged samples instead of stopping */
+    const char *init;    /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
+    const char *resume;  /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
+    const char *weights; /* a safetensors file to start from (fine-tuning) */
+
+    const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
+    bool overlap;                   /* false: communicate after computing, for comparisons */
+    int threads;                    /* of this rank; 0: OMP_NUM_THREADS, else one per core */
+    int data_threads;               /* that read and decode; 0: by the cores */
+    int comm_core;                  /* core of the communication thread; -1: auto, -2: not pinned */
+    double stall_warn, stall_abort; /* seconds; 0: never */
+
+    const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
+    int keep;                     /* checkpoints that stay, besides the best; 0: all */
+    const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never" */
+    const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
+    FILE *show;                   /* header, progress and summary; NULL: silence */
+    tutti_log log;
+} tutti_train_options;
+
+TUTTI_API tutti_train_options tutti_train_defaults(void);
+
+typedef struct tutti_train_result {
+    int rank, ranks;
+    int64_t steps;     /* done in all */
+    double loss;       /* of the last step */
+    double top1, top5; /* of the last evaluation; NaN: there was none */
+    double seconds;    /* of the training steps of this call */
+    double samples_per_s;
+    int exit_code; /* 0, or what a program stopped by a signal should end with */
+} tutti_train_result;
+
+/* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is then filled too. */
+TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
+                                   tutti_train_result *result) TUTTI_MUST_CHECK;
+
+/* Collective. Evaluates 'weights' on the test samples of 'data' and shows top-1, top-5, loss and
+ * the table of confusions. Uses net, data, weights, batch_size, threads, show, log. */
+TUTTI_API tutti_status tutti_test(const tutti_train_options *options,
+                                  tutti_train_result *result) TUTTI_MUST_CHECK;
+
+/* Classifies image files; prints a line for each with its best 'top' classes. 'data' names the
+ * data set the net was trained on (for class names and normalisation). */
+TUTTI_API tutti_status tutti_predict(const tutti_train_options *options, const char *const *files,
+                                     int count, int top) TUTTI_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,107 @@
+/* The test set: each rank evaluates its places of every batch, each sample once. Counts are
+ * integers, and the loss is added up in fixed point, so no order of adding can show. */
+#include "train/trainer.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+
+enum { LOSS_BITS = 24 };
+
+typedef struct tally {
+    int64_t samples, hits1, hits5, loss, infinite;
+} tally;
+
+static void add_batch(const tutti_trainer *t, const tutti_batch *batch, tally *sum,
+                      int64_t *confusion)
+{
+    const int classes = tutti_net_classes(t->net);
+    const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
+    const float *losses = tutti_model_losses(t->model), *p = tutti_model_probabilities(t->model);
+    const int32_t *place = tutti_model_ranks(t->model);
+    for (int i = 0; i < batch->count; i++) {
+        if (batch->labels[i] == TUTTI_LABEL_NONE) continue;
+        sum->samples++;
+        sum->hits1 += place[i] < 1;
+        sum->hits5 += place[i] < 5;
+        if (fabsf(losses[i]) < 1e6f) sum->loss += llrint(ldexp(losses[i], LOSS_BITS));
+        else sum->infinite++;
+        if (!confusion) continue;
+        int answer = 0;
+        for (int c = 1; c < classes; c++)
+            if (p[(size_t)i * row + (size_t)c] > p[(size_t)i * row + (size_t)answer]) answer = c;
+        confusion[(int64_t)batch->labels[i] * classes + answer]++;
+    }
+}
+
+/* Samples without a label are computed, not counted. */
+static tutti_status evaluate_batch(tutti_trainer *t, const tutti_batch *batch, int32_t *labels,
+                                   tally *sum, int64_t *confusion)
+{
+    for (int i = 0; i < batch->count; i++)
+        labels[i] = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
+    TUTTI_TRY(tutti_model_evaluate(t->model, batch->count, batch->samples, labels));
+    add_batch(t, batch, sum, confusion);
+    return TUTTI_OK;
+}
+
+static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusion)
+{
+    tutti_loader *loader = NULL;
+    int32_t *labels = NULL;
+    const int first = tutti_model_first_sample(t->model), own = tutti_model_samples(t->model);
+    tutti_loader_options o = tutti_loader_defaults();
+    o.split = TUTTI_SPLIT_TEST;
+    o.batch = t->settings.batch;
+    o.first = first;
+    o.end = first + own;
+    o.threads = t->options->data_threads;
+    tutti_status s = tutti_alloc(&labels, (size_t)own + 1, sizeof *labels);
+    if (s == TUTTI_OK) s = tutti_loader_create(&loader, t->data, &o);
+    for (int64_t i = 0; s == TUTTI_OK && i < tutti_loader_steps(loader); i++) {
+        tutti_batch batch;
+        s = tutti_loader_next(loader, &batch);
+        if (s == TUTTI_OK) s = evaluate_batch(t, &batch, labels, sum, confusion);
+    }
+    tutti_loader_destroy(&loader);
+    tutti_free(labels);
+    return s;
+}
+
+/* Adds up 'count' integers over all ranks, in pieces. */
+static tutti_status add_up(tutti_trainer *t, int64_t *values, int64_t count)
+{
+    enum { PIECE = 4096 };
+    int64_t *all = NULL;
+    if (t->ranks == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks * PIECE, sizeof *all));
+    tutti_status s = TUTTI_OK;
+    for (int64_t at = 0; s == TUTTI_OK && at < count; at += PIECE) {
+        const int64_t n = count - at < PIECE ? count - at : PIECE;
+        s = tutti_comm_allgather(t->comm, values + at, (size_t)n * sizeof *all, all);
+        for (int64_t i = 0; s == TUTTI_OK && i < n; i++) {
+            values[at + i] = 0;
+            for (int r = 0; r < t->ranks; r++) values[at + i] += all[r * n + i];
+        }
+    }
+    tutti_free(all);
+    return s;
+}
+
+tutti_status tutti_trainer_evaluate(tutti_trainer *t, tutti_evaluation *out, int64_t *confusion)
+{
+    tally sum = {0};
+    TUTTI_TRY(tutti_comm_agree(t->comm, evaluate_own(t, &sum, confusion)));
+    TUTTI_TRY(add_up(t, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
+    const int64_t classes = tutti_net_classes(t->net);
+    if (confusion) TUTTI_TRY(add_up(t, confusion, classes * classes));
+    const double n = sum.samples ? (double)sum.samples : NAN;
+    *out = (tutti_evaluation){
+        .samples = sum.samples,
+        .loss = sum.infinite ? INFINITY : ldexp((double)sum.loss, -LOSS_BITS) / n,
+        .top1 = (double)sum.hits1 / n,
+        .top5 = (double)sum.hits5 / n,
+        .confusion = confusion,
+    };
+    return TUTTI_OK;
+}

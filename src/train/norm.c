@@ -1,0 +1,95 @@
+/* The norm of the gradient. A layer's sum of squares is a tree over blocks of 16 floats
+ * (tutti_square_roots). Every rank has the strips it owns, as roots of that tree; everybody
+ * gathers all roots, brings them into the order of the tree, and joins them. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+typedef struct square {
+    tutti_subtree root;
+    double sum;
+} square;
+
+/* A strip of a split layer has weights and biases that lie apart in the whole layer. */
+typedef struct square_list {
+    int64_t count;
+    square list[2 * TUTTI_TREE_MAX_ROOTS];
+} square_list;
+
+/* Elements begin .. end-1 of the region, which are elements at .. of the whole layer. */
+static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t end, size_t at,
+                    square_list *out)
+{
+    tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+    double sums[TUTTI_TREE_MAX_ROOTS];
+    if (begin >= end) return;
+    const float *gradient = tutti_model_gradient(t->model, s->layer, 0) + begin;
+    const int count = tutti_square_roots(t->row, t->team, tutti_layer_floats(t->net, s->layer), at,
+                                         at + (end - begin), gradient, roots, sums);
+    for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
+}
+
+static void own_squares(tutti_trainer *t, const tutti_sync *s, square_list *out)
+{
+    const tutti_region *r = &s->region;
+    const size_t split = r->weight_count, whole = tutti_layer_floats(t->net, s->layer);
+    const size_t held = r->count - split; /* biases here */
+    const size_t biases = (size_t)tutti_round_up((size_t)t->net->layers[s->layer].out.c, 16);
+    const size_t bias_at = held ? whole - biases + (size_t)r->first_feature : whole;
+    const size_t weight_at = r->count == whole ? 0 : (size_t)r->first_feature * (split / held);
+    const size_t middle = s->begin > split ? s->begin : s->end < split ? s->end : split;
+    out->count = 0;
+    add_run(t, s, s->begin, middle, weight_at + s->begin, out);
+    add_run(t, s, middle, s->end, bias_at + (middle - split), out);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const square *x = a, *y = b;
+    const long long left = (long long)x->root.index << x->root.level;
+    const long long right = (long long)y->root.index << y->root.level;
+    return left < right ? -1 : left > right;
+}
+
+static double joined(square *list, int count, size_t floats)
+{
+    tutti_sum sum;
+    qsort(list, (size_t)count, sizeof *list, by_place);
+    tutti_sum_init(&sum, tutti_square_leaves(floats));
+    for (int i = 0; i < count; i++) tutti_sum_add(&sum, list[i].root, list[i].sum);
+    return tutti_sum_value(&sum);
+}
+
+static tutti_status layer_squares(tutti_trainer *t, const tutti_sync *s, square_list *lists,
+                                  square *merged, double *sum)
+{
+    square_list mine;
+    own_squares(t, s, &mine);
+    TUTTI_TRY(tutti_comm_allgather(t->comm, &mine, sizeof mine, lists));
+    int count = 0;
+    for (int r = 0; r < t->ranks; r++)
+        for (int64_t i = 0; i < lists[r].count; i++) merged[count++] = lists[r].list[i];
+    *sum = joined(merged, count, tutti_layer_floats(t->net, s->layer));
+    return TUTTI_OK;
+}
+
+tutti_status tutti_gradient_norm(tutti_trainer *t, double *norm)
+{
+    square_list *lists = NULL;
+    square *merged = NULL;
+    double total = 0, sum = 0;
+    tutti_status s = tutti_alloc(&lists, (size_t)t->ranks, sizeof *lists);
+    if (s == TUTTI_OK)
+        s = tutti_alloc(&merged, 2 * (size_t)t->ranks * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
+    for (int i = 0; s == TUTTI_OK && i < t->sync_count; i++) {
+        s = layer_squares(t, &t->syncs[i], lists, merged, &sum);
+        total += sum;
+    }
+    *norm = sqrt(total);
+    tutti_free(lists);
+    tutti_free(merged);
+    return s;
+}

@@ -1,0 +1,157 @@
+/* What ranks tell each other about a step.
+ *
+ * The loss is a sum over all ranks, and a signal to one rank concerns all. Asking at every step
+ * would make every step wait; so each rank says what it has to say in a few doubles that travel
+ * behind the next step's computing, and all ranks hear the same news one step late. Decisions
+ * (stop, checkpoint, diverged) are taken on the news alone, hence by all ranks alike. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "train/signals.h"
+
+enum { HITS, ASKED, DATA_WAIT, EXPOSED, COMPUTE, STEP, LOSSES }; /* doubles of a rank's strip */
+enum { DOUBLES_PER_UNIT = TUTTI_STRIP_UNIT / 2 };
+
+struct tutti_pulse {
+    tutti_exchange *exchange; /* NULL with one rank */
+    double *all;              /* [rank][stride] */
+    size_t *cuts;
+    size_t stride; /* doubles of a rank */
+    int64_t sent;  /* steps done when the pulse under way was sent; 0: none is */
+    double computed;
+};
+
+tutti_status tutti_pulse_create(tutti_trainer *t)
+{
+    tutti_pulse *p = NULL;
+    TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
+    t->pulse = p;
+    int most = 0;
+    for (int r = 0; r < t->ranks; r++) {
+        const int roots = tutti_exchange_roots(t->settings.grains, t->ranks, r);
+        if (roots > most) most = roots;
+    }
+    p->stride = tutti_round_up((size_t)(LOSSES + most), DOUBLES_PER_UNIT);
+    TUTTI_TRY(tutti_alloc(&p->all, (size_t)t->ranks * p->stride, sizeof *p->all));
+    if (t->ranks == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&p->cuts, (size_t)t->ranks + 1, sizeof *p->cuts));
+    for (int r = 0; r <= t->ranks; r++) p->cuts[r] = (size_t)r * p->stride * 2;
+    const tutti_exchange_spec spec = {
+        .name = "pulse",
+        .priority = -1, /* tiny; never behind a layer */
+        .count = p->cuts[t->ranks],
+        .cuts = p->cuts,
+        .whole = (float *)p->all,
+    };
+    return tutti_exchange_create(&p->exchange, t->comm, &spec);
+}
+
+void tutti_pulse_destroy(tutti_pulse **pulse)
+{
+    tutti_pulse *p = *pulse;
+    if (!p) return;
+    tutti_exchange_destroy(&p->exchange);
+    tutti_free(p->all);
+    tutti_free(p->cuts);
+    tutti_free(p);
+    *pulse = NULL;
+}
+
+/* The roots of this rank's run of grains, each the sum of its grains' losses. */
+static void add_own_losses(const tutti_trainer *t, double *out)
+{
+    tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+    const double *loss;
+    int first;
+    const int grains = tutti_model_grain_losses(t->model, &first, &loss);
+    const int count = tutti_tree_roots(roots, t->settings.grains, first, first + grains);
+    for (int i = 0, at = 0; i < count; i++) {
+        tutti_sum sum;
+        tutti_sum_init(&sum, 1 << roots[i].level);
+        for (int g = 0; g < 1 << roots[i].level; g++)
+            tutti_sum_add(&sum, (tutti_subtree){0, g}, loss[at++]);
+        out[i] = tutti_sum_value(&sum);
+    }
+}
+
+static double joined_loss(const tutti_trainer *t)
+{
+    tutti_sum sum;
+    tutti_sum_init(&sum, t->settings.grains);
+    for (int r = 0; r < t->ranks; r++) {
+        tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+        const int count = tutti_tree_roots(roots, t->settings.grains,
+                                           tutti_share_begin(t->settings.grains, t->ranks, r),
+                                           tutti_share_begin(t->settings.grains, t->ranks, r + 1));
+        const double *own = t->pulse->all + (size_t)r * t->pulse->stride + LOSSES;
+        for (int i = 0; i < count; i++) tutti_sum_add(&sum, roots[i], own[i]);
+    }
+    return tutti_sum_value(&sum) / t->settings.batch;
+}
+
+static bool is_finite_strip(const tutti_trainer *t, const double *strip)
+{
+    const int roots = tutti_exchange_roots(
+        t->settings.grains, t->ranks, (int)((size_t)(strip - t->pulse->all) / t->pulse->stride));
+    for (int i = 0; i < roots; i++)
+        if (!isfinite(strip[LOSSES + i])) return false;
+    return true;
+}
+
+static void read_news(const tutti_trainer *t, tutti_pulse_news *news)
+{
+    const tutti_pulse *p = t->pulse;
+    double longest = -1;
+    *news = (tutti_pulse_news){.step = p->sent, .loss = joined_loss(t), .diverged_rank = -1};
+    for (int r = 0; r < t->ranks; r++) {
+        const double *strip = p->all + (size_t)r * p->stride;
+        news->hits += (int64_t)strip[HITS];
+        news->asked |= (unsigned)strip[ASKED];
+        news->data_wait = fmax(news->data_wait, strip[DATA_WAIT]);
+        news->exposed = fmax(news->exposed, strip[EXPOSED]);
+        if (strip[COMPUTE] > longest) {
+            longest = strip[COMPUTE];
+            news->slowest = r;
+        }
+        if (news->diverged_rank < 0 && !is_finite_strip(t, strip)) news->diverged_rank = r;
+    }
+}
+
+tutti_status tutti_pulse_flush(tutti_trainer *t, tutti_pulse_news *news)
+{
+    tutti_pulse *p = t->pulse;
+    *news = (tutti_pulse_news){0};
+    if (!p->sent) return TUTTI_OK;
+    if (p->exchange) TUTTI_TRY(tutti_exchange_wait(p->exchange));
+    read_news(t, news);
+    p->sent = 0;
+    return TUTTI_OK;
+}
+
+static int64_t count_hits(const tutti_trainer *t, const int32_t *places)
+{
+    int64_t hits = 0;
+    for (int i = 0; i < tutti_model_samples(t->model); i++) hits += places[i] == 0;
+    return hits;
+}
+
+tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, tutti_pulse_news *news)
+{
+    tutti_pulse *p = t->pulse;
+    TUTTI_TRY(tutti_pulse_flush(t, news));
+    double *own = p->all + (size_t)t->rank * p->stride;
+    own[HITS] = (double)count_hits(t, places);
+    own[ASKED] = tutti_signals_asked();
+    own[DATA_WAIT] = t->data_wait;
+    own[EXPOSED] = t->step_exposed;
+    own[COMPUTE] = t->compute - p->computed;
+    own[STEP] = (double)t->step;
+    add_own_losses(t, own + LOSSES);
+    p->computed = t->compute;
+    p->sent = t->step;
+    if (p->exchange) tutti_exchange_start(p->exchange);
+    return TUTTI_OK;
+}

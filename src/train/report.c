@@ -1,0 +1,231 @@
+/* What a run is, and afterwards: what happened in it. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+void tutti_trainer_mark(tutti_trainer *t, const char *what, int layer)
+{
+    if (!t->trace) return;
+    const double now = tutti_now();
+    const char *name = layer >= 0 ? t->net->layers[layer].name : NULL;
+    tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, what, name, t->step, -1, t->mark, now);
+    t->mark = now;
+}
+
+/* ---- before ---- */
+
+typedef struct peak_job {
+    const tutti_kernels *row;
+    double flops[256];
+} peak_job;
+
+static void burn(void *arg, int member, int size)
+{
+    peak_job *job = arg;
+    float sink;
+    (void)size;
+    job->flops[member % 256] = job->row->fma_rounds(200000, &sink);
+}
+
+/* The FMA peak of all ranks' threads: the best of a few short bursts. */
+static double measure_peak(const tutti_trainer *t)
+{
+    peak_job job = {.row = t->row};
+    double best = 0;
+    for (int i = 0; i < 5; i++) {
+        const double start = tutti_now();
+        tutti_team_run(t->team, burn, &job);
+        const double rate = job.flops[0] * tutti_team_size(t->team) / (tutti_now() - start);
+        if (rate > best) best = rate;
+    }
+    return best * t->ranks;
+}
+
+static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
+{
+    const int threads = tutti_team_size(t->team);
+    if (t->ranks == 1)
+        snprintf(out, size, "1 rank, %d thread%s, %s kernels", threads, threads > 1 ? "s" : "",
+                 t->row->name);
+    else
+        snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s", t->ranks, threads,
+                 threads > 1 ? "s" : "", t->row->name, tutti_comm_library());
+}
+
+static void describe_plan(const tutti_trainer *t, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = 0;
+    for (int i = 0; i < t->plan->layers && used + 64 < size; i++)
+        if (t->plan->groups[i] != t->ranks)
+            used += (size_t)snprintf(out + used, size - used, "%s%s %s (G=%d)", used ? ", " : "",
+                                     t->net->layers[i].name, tutti_plan_split(t->plan, i),
+                                     t->plan->groups[i]);
+    snprintf(out + used, size - used, "%s", used ? ", the rest data parallel" : "data parallel");
+}
+
+static void describe_sgd(const tutti_settings *s, char *out, size_t size)
+{
+    snprintf(out, size, "lr %g %s%s%s, momentum %g%s, weight decay %g", s->lr, s->lr_schedule,
+             *s->warmup ? ", warm-up " : "", s->warmup, s->momentum,
+             s->nesterov ? " (Nesterov)" : "", s->weight_decay);
+}
+
+void tutti_trainer_show_header(tutti_trainer *t)
+{
+    if (!t->progress) return;
+    char net[160], data[256], ranks[160], plan[512], batch[160], sgd[200], length[128], n[32];
+    const tutti_settings *s = &t->settings;
+    t->peak = measure_peak(t);
+    snprintf(net, sizeof net, "%s, %s parameters", t->net->name,
+             tutti_format_count(n, (int64_t)tutti_net_total(t->net).parameters));
+    snprintf(data, sizeof data, "%s: %s", t->options->data, tutti_data_description(t->data));
+    describe_ranks(t, ranks, sizeof ranks);
+    describe_plan(t, plan, sizeof plan);
+    snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
+             tutti_model_samples(t->model), s->grains);
+    describe_sgd(s, sgd, sizeof sgd);
+    snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",
+             (long long)s->pace.steps,
+             (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
+             (unsigned long long)t->options->seed, t->step ? ", resumed" : "");
+    const tutti_progress_fact facts[] = {
+        {"net", net},
+        {"data", data},
+        {"machine", ranks},
+        {"plan", plan},
+        {"batch", batch},
+        {"sgd", sgd},
+        {"length", length},
+        {"run", t->options->run ? t->options->run : "nothing is kept (no --run)"},
+        {NULL, NULL},
+    };
+    tutti_progress_facts(t->progress, "tutti train", facts);
+}
+
+/* ---- after ---- */
+
+typedef struct layer_report {
+    tutti_layer_times times;
+    double busy, exposed;
+    uint64_t bytes;
+} layer_report;
+
+static void add_exchange(layer_report *r, const tutti_exchange *e)
+{
+    if (!e) return;
+    const tutti_exchange_stats s = tutti_exchange_statistics(e);
+    r->busy += s.total_busy;
+    r->bytes += s.bytes_sent;
+}
+
+static layer_report report_of(const tutti_trainer *t, int layer)
+{
+    layer_report r = {.times = tutti_model_times(t->model, layer)};
+    const int at = t->sync_of[layer];
+    if (at >= 0) {
+        const tutti_sync *s = &t->syncs[at];
+        add_exchange(&r, s->exchange);
+        add_exchange(&r, s->reduce);
+        add_exchange(&r, s->broadcast);
+        r.exposed = s->exposed;
+    }
+    for (int i = 0; i < tutti_model_move_count(t->model); i++)
+        if (tutti_model_move(t->model, i)->layer == layer) add_exchange(&r, t->moves[i]);
+    r.exposed += r.times.move;
+    return r;
+}
+
+static tutti_status report_layer(tutti_trainer *t, int layer, double steps)
+{
+    const layer_report r = report_of(t, layer);
+    const double ms = 1e3 / steps;
+    const tutti_layer_times *c = &r.times;
+    const double sum = c->forward + c->backward_weights + c->backward_data;
+    if (sum * ms < 0.005 && !r.bytes) return TUTTI_OK;
+    char bytes[32];
+    tutti_progress_say(t->progress, "  %-12s %9.2f %9.2f %9.2f %9.2f %9.2f  %s",
+                       t->net->layers[layer].name, c->forward * ms, c->backward_weights * ms,
+                       c->backward_data * ms, r.busy * ms, r.exposed * ms,
+                       r.bytes ? tutti_format_bytes(bytes, (double)r.bytes / steps) : "");
+    if (!t->metrics) return TUTTI_OK;
+    char members[512];
+    snprintf(members, sizeof members,
+             "\"layer\":\"%.64s\",\"time\":{\"forward_s\":%.6g,\"backward_weights_s\":%.6g,"
+             "\"backward_data_s\":%.6g,\"comm_s\":%.6g,\"exposed_s\":%.6g,\"bytes\":%.0f}",
+             t->net->layers[layer].name, c->forward / steps, c->backward_weights / steps,
+             c->backward_data / steps, r.busy / steps, r.exposed / steps, (double)r.bytes / steps);
+    return tutti_metrics_write_json(t->metrics, t->step, "layer", members);
+}
+
+typedef struct rank_report {
+    double compute, exposed, data;
+} rank_report;
+
+static tutti_status report_ranks(tutti_trainer *t, double seconds, double steps)
+{
+    rank_report mine = {.compute = t->compute}, *all = NULL;
+    for (int i = 0; i < t->sync_count; i++) mine.exposed += t->syncs[i].exposed;
+    if (t->ranks == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
+    tutti_status s = tutti_comm_allgather(t->comm, &mine, sizeof mine, all);
+    int slowest = 0;
+    for (int r = 1; s == TUTTI_OK && r < t->ranks; r++)
+        if (all[r].compute > all[slowest].compute) slowest = r;
+    for (int r = 0; s == TUTTI_OK && r < t->ranks && r < 16; r++)
+        tutti_progress_say(
+            t->progress, "  rank %-4d %-16s computing %8.2f ms, waiting %7.2f ms a step%s", r,
+            tutti_comm_host(t->comm, r), all[r].compute / steps * 1e3,
+            (seconds - all[r].compute) / steps * 1e3, r == slowest ? "  <- computes longest" : "");
+    tutti_free(all);
+    return s;
+}
+
+static tutti_status write_trace(tutti_trainer *t)
+{
+    if (!t->options->trace) return TUTTI_OK;
+    double *offsets = NULL;
+    tutti_status s = tutti_alloc(&offsets, (size_t)t->ranks, sizeof *offsets);
+    if (s == TUTTI_OK) s = tutti_comm_clock_offsets(t->comm, offsets);
+    double origin = t->mark;
+    if (s == TUTTI_OK) s = tutti_comm_broadcast(t->comm, 0, &origin, sizeof origin);
+    if (s == TUTTI_OK)
+        s = tutti_trace_write(t->trace, t->options->trace, origin - offsets[t->rank]);
+    s = tutti_comm_agree(t->comm, s);
+    if (s == TUTTI_OK && t->rank == 0) s = tutti_trace_join(t->options->trace, t->ranks);
+    tutti_free(offsets);
+    return tutti_comm_agree(t->comm, s);
+}
+
+static void say_summary(tutti_trainer *t, double seconds, int64_t steps)
+{
+    char time[32], memory[32];
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    const double rate = (double)(steps * t->settings.batch) / seconds;
+    tutti_progress_say(
+        t->progress,
+        "done: %lld steps in %s, %.1f samples/s, %.1f %% of the FMA "
+        "peak, %s at most",
+        (long long)steps, tutti_format_time(time, seconds), rate,
+        t->peak > 0 ? 100 * rate * (double)tutti_net_total(t->net).train_flops / t->peak : NAN,
+        tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
+}
+
+tutti_status tutti_trainer_report(tutti_trainer *t, double seconds, int64_t steps)
+{
+    if (steps > 0) {
+        tutti_progress_say(t->progress, "  %-12s %9s %9s %9s %9s %9s  %s", "ms a step", "forward",
+                           "weights", "data", "comm", "exposed", "sent");
+        for (int i = 0; i < t->net->layer_count; i++) TUTTI_TRY(report_layer(t, i, (double)steps));
+        TUTTI_TRY(report_ranks(t, seconds, (double)steps));
+        say_summary(t, seconds, steps);
+    }
+    return write_trace(t);
+}

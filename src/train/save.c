@@ -1,0 +1,310 @@
+/* Checkpoints do not know how many ranks wrote them. Parameters and momentum are brought into
+ * torch's layout tensor by tensor; of each tensor every rank that holds it writes its share of
+ * the rows. Momentum exists only in strips, so the holders of a layer first collect it. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static tutti_status create_layout(tutti_trainer *t)
+{
+    if (t->layout) return TUTTI_OK;
+    tutti_tensor_spec *specs = NULL;
+    size_t largest = 0;
+    TUTTI_TRY(tutti_alloc(&specs, (size_t)t->net->param_count + 1, sizeof *specs));
+    for (int i = 0; i < t->net->param_count; i++) {
+        const tutti_param *p = &t->net->params[i];
+        specs[i] = (tutti_tensor_spec){.name = p->name, .dims = p->dim_count};
+        for (int d = 0; d < p->dim_count; d++) specs[i].shape[d] = p->dims[d];
+        if (p->count > largest) largest = p->count;
+    }
+    tutti_status s = tutti_safetensors_layout_create(&t->layout, specs, t->net->param_count);
+    if (s == TUTTI_OK) s = tutti_alloc(&t->scratch, largest, sizeof *t->scratch);
+    tutti_free(specs);
+    return s;
+}
+
+/* ---- out ---- */
+
+/* The rows of a tensor that this rank writes: of the features it holds, its share among those
+ * that hold the same. */
+static void own_rows(const tutti_trainer *t, const tutti_sync *s, int *first, int *end)
+{
+    const int groups = t->plan->groups[s->layer], members = t->ranks / groups;
+    const int outputs = t->net->layers[s->layer].out.c;
+    const int held = s->region.first_feature + s->region.features < outputs
+                         ? s->region.features
+                         : outputs - s->region.first_feature;
+    const int group = t->rank / members;
+    *first = s->region.first_feature + tutti_share_begin(held, groups, group);
+    *end = s->region.first_feature + tutti_share_begin(held, groups, group + 1);
+}
+
+static tutti_status write_tensor(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
+                                 const tutti_sync *s, int param, const float *region)
+{
+    int first, end;
+    const tutti_param *p = &t->net->params[param];
+    const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
+    own_rows(t, s, &first, &end);
+    tutti_model_export_strip(t->model, param, s->region.offset, s->region.offset + s->region.count,
+                             region, t->scratch);
+    return tutti_checkpoint_write(ck, part, param, first * row, t->scratch + first * row,
+                                  (end - first) * row);
+}
+
+static tutti_status write_layer(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
+                                const tutti_sync *s, const float *region)
+{
+    const tutti_layer *l = &t->net->layers[s->layer];
+    TUTTI_TRY(write_tensor(t, ck, part, s, l->weight, region));
+    return l->bias < 0 ? TUTTI_OK : write_tensor(t, ck, part, s, l->bias, region);
+}
+
+/* Collective among the layer's holders. The momentum of the whole region. */
+static tutti_status collect_momentum(tutti_trainer *t, const tutti_sync *s, const float **out)
+{
+    *out = s->momentum;
+    if (!s->collect) return TUTTI_OK;
+    memcpy(t->collected + s->begin, s->momentum, (s->end - s->begin) * sizeof *s->momentum);
+    *out = t->collected;
+    return tutti_exchange_run(s->collect);
+}
+
+/* A failure to write on one rank must not keep the others waiting: everybody goes on collecting
+ * and the first failure is the result. */
+static tutti_status write_all(tutti_trainer *t, tutti_checkpoint *ck)
+{
+    tutti_status written = TUTTI_OK;
+    const float *parameters = tutti_model_parameters(t->model);
+    for (int i = 0; i < t->sync_count; i++) {
+        const tutti_sync *s = &t->syncs[i];
+        if (written == TUTTI_OK)
+            written = write_layer(t, ck, TUTTI_PART_MODEL, s, parameters + s->region.offset);
+        if (!s->momentum) continue;
+        const float *momentum;
+        TUTTI_TRY(collect_momentum(t, s, &momentum));
+        if (written == TUTTI_OK) written = write_layer(t, ck, TUTTI_PART_OPTIMIZER, s, momentum);
+    }
+    return written == TUTTI_OK ? tutti_checkpoint_flush(ck) : written;
+}
+
+enum { OPTIONS = 16, OPTION_BYTES = 80 };
+
+/* What must be equal for two runs to be equal. */
+static int state_options(const tutti_trainer *t, tutti_state_option *list,
+                         char text[OPTIONS][OPTION_BYTES])
+{
+    const tutti_settings *s = &t->settings;
+    int n = 0;
+#define OPTION(key, format, value)                      \
+    do {                                                \
+        snprintf(text[n], OPTION_BYTES, format, value); \
+        list[n] = (tutti_state_option){key, text[n]};   \
+        n++;                                            \
+    } while (0)
+    OPTION("lr", "%.17g", s->lr);
+    OPTION("momentum", "%.17g", s->momentum);
+    OPTION("weight-decay", "%.17g", s->weight_decay);
+    OPTION("nesterov", "%s", s->nesterov ? "yes" : "no");
+    OPTION("lr-schedule", "%s", s->lr_schedule);
+    OPTION("warmup", "%s", s->warmup);
+    OPTION("clip", "%.17g", s->clip);
+    OPTION("steps", "%lld", (long long)s->pace.steps);
+    OPTION("shuffle", "%s", t->options->shuffle ? "yes" : "no");
+    OPTION("augment", "%s", t->options->augment ? "yes" : "no");
+    OPTION("data-hash", "%s", tutti_data_hash(t->data));
+#undef OPTION
+    return n;
+}
+
+static tutti_status finish(tutti_trainer *t, tutti_checkpoint **ck, bool best)
+{
+    char text[OPTIONS][OPTION_BYTES];
+    tutti_state_option options[OPTIONS];
+    const tutti_state_metric metrics[] = {
+        {"loss", t->last_loss},
+        {"top1", t->last_top1},
+        {"top5", t->last_top5},
+        {"best_top1", t->best_top1},
+        {"best_step", (double)t->best_step},
+    };
+    const tutti_pace *pace = &t->settings.pace;
+    const int64_t seen = t->step * pace->batch;
+    const tutti_state state = {
+        .step = t->step,
+        .epoch = seen / pace->samples,
+        .epoch_sample = seen % pace->samples,
+        .seed = (int64_t)t->options->seed,
+        .batch_size = t->settings.batch,
+        .grains = t->settings.grains,
+        .net = t->net->name,
+        .net_sha256 = t->net_hash,
+        .options = options,
+        .option_count = state_options(t, options, text),
+        .metrics = metrics,
+        .metric_count = sizeof metrics / sizeof *metrics,
+    };
+    const tutti_checkpoint_finish_options o = {.best = best, .keep = t->options->keep};
+    return tutti_checkpoint_finish(ck, &state, o);
+}
+
+tutti_status tutti_trainer_save(tutti_trainer *t, bool best)
+{
+    if (!t->options->run) return TUTTI_OK;
+    tutti_checkpoint *ck = NULL;
+    const bool creates = t->rank == 0;
+    TUTTI_TRY(tutti_sync_settle(t));
+    tutti_status s = create_layout(t);
+    if (s == TUTTI_OK && creates)
+        s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, true);
+    if ((s = tutti_comm_agree(t->comm, s)) != TUTTI_OK) goto out;
+    if (!creates)
+        s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, false);
+    if ((s = tutti_comm_agree(t->comm, s)) != TUTTI_OK) goto out;
+    if ((s = tutti_comm_agree(t->comm, write_all(t, ck))) != TUTTI_OK) goto out;
+    if (creates) s = finish(t, &ck, best);
+    s = tutti_comm_agree(t->comm, s);
+out:
+    tutti_checkpoint_abandon(&ck);
+    return s;
+}
+
+/* ---- in ---- */
+
+/* Reads a tensor into torch's layout in the scratch; *fits is false, with a sentence in the log,
+ * when the file has none of that name or shape. */
+static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file, const char *path,
+                                int param, bool *fits)
+{
+    const tutti_param *p = &t->net->params[param];
+    const tutti_tensor_spec *want = tutti_safetensors_layout_tensor(t->layout, param);
+    const int at = tutti_safetensors_find(file, p->name);
+    char have[128], need[128];
+    *fits = false;
+    if (at < 0) {
+        tutti_warn(&t->log, "%s has no tensor '%s'", path, p->name);
+        return TUTTI_OK;
+    }
+    const tutti_tensor_spec *found = &tutti_safetensors_tensor(file, at)->spec;
+    tutti_tensor_shape_text(found, have, sizeof have);
+    tutti_tensor_shape_text(want, need, sizeof need);
+    if (strcmp(have, need)) {
+        tutti_warn(&t->log, "%s: '%s' is %s, the net needs %s", path, p->name, have, need);
+        return TUTTI_OK;
+    }
+    *fits = true;
+    return tutti_safetensors_read(file, at, 0, t->scratch, (int64_t)p->count);
+}
+
+/* Reads all tensors of the net; 'momentum' says where they go. *missing counts those that do not
+ * fit. */
+static tutti_status read_all(tutti_trainer *t, const char *path, bool momentum, int *missing)
+{
+    tutti_safetensors *file = NULL;
+    TUTTI_TRY(tutti_safetensors_open(&file, path));
+    tutti_status s = TUTTI_OK;
+    *missing = 0;
+    for (int i = 0; s == TUTTI_OK && i < t->net->param_count; i++) {
+        bool fits;
+        if ((s = read_tensor(t, file, path, i, &fits)) != TUTTI_OK) break;
+        *missing += !fits;
+        if (!fits) continue;
+        if (!momentum) {
+            tutti_model_import(t->model, i, t->scratch, tutti_model_parameters(t->model));
+            continue;
+        }
+        tutti_sync *y = &t->syncs[t->sync_of[t->net->params[i].layer]];
+        tutti_model_import_strip(t->model, i, y->region.offset + y->begin,
+                                 y->region.offset + y->end, t->scratch, y->momentum);
+    }
+    tutti_safetensors_close(&file);
+    return s;
+}
+
+tutti_status tutti_trainer_load_weights(tutti_trainer *t, const char *path, bool all)
+{
+    int missing = 0;
+    tutti_status s = create_layout(t);
+    if (s == TUTTI_OK) s = read_all(t, path, false, &missing);
+    if (s == TUTTI_OK && (all ? missing > 0 : missing == t->net->param_count))
+        s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,
+                       missing, t->net->param_count, t->net->name);
+    return tutti_comm_agree(t->comm, s);
+}
+
+/* A run goes on only as what it was. */
+static tutti_status check_state(const tutti_trainer *t, const tutti_state *state, const char *path)
+{
+    if (strcmp(state->net_sha256, t->net_hash))
+        return tutti_fail(TUTTI_MISMATCH, "%s is a checkpoint of another net (%s) than %s", path,
+                          state->net, t->net->name);
+    const struct {
+        const char *option;
+        int64_t was, is;
+    } same[] = {
+        {"--batch-size", state->batch_size, t->settings.batch},
+        {"--grains", state->grains, t->settings.grains},
+        {"--seed", state->seed, (int64_t)t->options->seed},
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (same[i].was != same[i].is)
+            return tutti_fail(TUTTI_MISMATCH,
+                              "%s was trained with %s %lld, not %lld: give it the "
+                              "same to go on, or start from it with --weights",
+                              path, same[i].option, (long long)same[i].was, (long long)same[i].is);
+    const char *data = tutti_state_option_value(state, "data-hash");
+    if (data && strcmp(data, tutti_data_hash(t->data)))
+        return tutti_fail(TUTTI_MISMATCH, "%s was trained on other data than %s", path,
+                          t->options->data);
+    return TUTTI_OK;
+}
+
+static void take_state(tutti_trainer *t, const tutti_state *state)
+{
+    t->step = state->step;
+    t->last_loss = tutti_state_metric_value(state, "loss");
+    t->last_top1 = tutti_state_metric_value(state, "top1");
+    t->last_top5 = tutti_state_metric_value(state, "top5");
+    t->best_top1 = tutti_state_metric_value(state, "best_top1");
+    const double best_step = tutti_state_metric_value(state, "best_step");
+    t->best_step = isfinite(best_step) ? (int64_t)best_step : 0;
+}
+
+static tutti_status read_checkpoint(tutti_trainer *t, const char *directory)
+{
+    char path[TUTTI_PATH_BYTES + 64];
+    tutti_state_file *file = NULL;
+    int missing = 0;
+    snprintf(path, sizeof path, "%s/state.json", directory);
+    TUTTI_TRY(tutti_state_open(&file, path));
+    tutti_status s = check_state(t, tutti_state_of(file), directory);
+    if (s == TUTTI_OK) take_state(t, tutti_state_of(file));
+    tutti_state_close(&file);
+    if (s == TUTTI_OK) s = create_layout(t);
+    snprintf(path, sizeof path, "%s/model.safetensors", directory);
+    if (s == TUTTI_OK) s = read_all(t, path, false, &missing);
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", directory);
+    if (s == TUTTI_OK && !missing && t->settings.momentum > 0)
+        s = read_all(t, path, true, &missing);
+    if (s == TUTTI_OK && missing)
+        s = tutti_fail(TUTTI_CHECKPOINT, "%s: %d tensors do not fit", path, missing);
+    return s;
+}
+
+tutti_status tutti_trainer_resume(tutti_trainer *t, const char *where, bool must_exist)
+{
+    char directory[TUTTI_PATH_BYTES];
+    bool found = false;
+    tutti_status s = tutti_checkpoint_find(directory, &found, where);
+    if (s == TUTTI_OK && !found && must_exist)
+        s = tutti_fail(TUTTI_IO, "--resume %s: there is no checkpoint", where);
+    if (s == TUTTI_OK && found) s = read_checkpoint(t, directory);
+    s = tutti_comm_agree(t->comm, s);
+    if (s == TUTTI_OK)
+        s = tutti_comm_check_same(t->comm, "the checkpoint's step", (uint64_t)t->step);
+    return s;
+}

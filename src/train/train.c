@@ -1,0 +1,282 @@
+/* The loop: steps, and between them what people and files want to know. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "format/file.h"
+#include "train/signals.h"
+
+/* What the loop keeps in mind between steps. */
+typedef struct loop {
+    double begun;           /* of the whole call */
+    double seconds[2];      /* of the last two steps, by the number's parity */
+    double last_checkpoint; /* when, for spans in seconds */
+    double smooth_loss, smooth_top1, smooth_rate;
+    int64_t first_step;
+    double norm;
+    unsigned asked;
+    bool stops;
+} loop;
+
+static double epoch_of(const tutti_trainer *t, int64_t step)
+{
+    return (double)(step * t->settings.pace.batch) / (double)t->settings.pace.samples;
+}
+
+static double flops_per_sample(const tutti_trainer *t)
+{
+    return (double)tutti_net_total(t->net).train_flops;
+}
+
+/* A failure of one rank in the middle of a step: the others wait for it somewhere else. */
+static tutti_status fatal(tutti_trainer *t, tutti_status status)
+{
+    if (status == TUTTI_OK || t->ranks == 1 || status == TUTTI_PEER) return status;
+    tutti_error(&t->log, "%s", tutti_message());
+    tutti_comm_abort(t->comm, status);
+}
+
+/* ---- one step ---- */
+
+static void prepare_sgd(tutti_trainer *t)
+{
+    const tutti_settings *s = &t->settings;
+    t->sgd = (tutti_sgd){
+        .lr = (float)tutti_schedule_rate(&s->schedule, s->lr, t->step, &s->pace),
+        .momentum = (float)s->momentum,
+        .weight_decay = (float)s->weight_decay,
+        .gradient_scale = 1,
+        .nesterov = s->nesterov,
+    };
+}
+
+static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
+{
+    tutti_batch batch;
+    const double start = tutti_now();
+    TUTTI_TRY(tutti_loader_next(t->loader, &batch));
+    t->data_wait = tutti_now() - start;
+    t->mark = tutti_now();
+    if (t->trace)
+        tutti_trace_span(t->trace, TUTTI_TRACE_DATA, "wait", NULL, t->step, -1, start, t->mark);
+    t->step_exposed = 0;
+    prepare_sgd(t);
+    TUTTI_TRY(tutti_model_train(t->model, (uint32_t)t->step, batch.samples, batch.labels));
+    TUTTI_TRY(tutti_sync_finish(t, &l->norm));
+    t->compute += tutti_now() - start - t->data_wait - t->step_exposed;
+    t->step++;
+    const tutti_status s = tutti_pulse_beat(t, tutti_model_ranks(t->model), news);
+    l->seconds[t->step & 1] = tutti_now() - start;
+    return s;
+}
+
+/* ---- what people and files want to know ---- */
+
+static void smooth(double *value, double now)
+{
+    *value = isfinite(*value) ? 0.95 * *value + 0.05 * now : now;
+}
+
+static void show_step(tutti_trainer *t, loop *l, const tutti_pulse_news *news, double seconds)
+{
+    const double batch = t->settings.batch;
+    smooth(&l->smooth_loss, news->loss);
+    smooth(&l->smooth_top1, (double)news->hits / batch);
+    smooth(&l->smooth_rate, batch / seconds);
+    const tutti_progress_now now = {
+        .step = news->step,
+        .loss = l->smooth_loss,
+        .top1 = l->smooth_top1,
+        .lr = t->sgd.lr,
+        .step_seconds = seconds,
+        .samples_per_s = l->smooth_rate,
+        .percent_of_peak = t->peak > 0 ? 100 * l->smooth_rate * flops_per_sample(t) / t->peak : NAN,
+        .data_wait = news->data_wait / seconds,
+        .comm_exposed = t->ranks > 1 ? news->exposed / seconds : NAN,
+    };
+    tutti_progress_step(t->progress, &now);
+}
+
+static tutti_status write_step(tutti_trainer *t, const loop *l, const tutti_pulse_news *news,
+                               double seconds)
+{
+    if (!t->metrics) return TUTTI_OK;
+    tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(t, news->step), "train");
+    row.loss = news->loss;
+    row.top1 = (double)news->hits / t->settings.batch;
+    row.lr = (float)tutti_schedule_rate(&t->settings.schedule, t->settings.lr, news->step - 1,
+                                        &t->settings.pace);
+    row.gradient_norm = l->norm;
+    row.seconds = seconds;
+    row.samples_per_s = t->settings.batch / seconds;
+    row.data_wait_s = news->data_wait;
+    row.comm_exposed_s = news->exposed;
+    return tutti_metrics_write(t->metrics, &row);
+}
+
+static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news *news)
+{
+    if (!news->step) return TUTTI_OK;
+    const double seconds = l->seconds[news->step & 1];
+    l->asked |= news->asked;
+    t->last_loss = news->loss;
+    if (news->diverged_rank >= 0)
+        return tutti_fail(TUTTI_DIVERGED,
+                          "the loss of step %lld is not a finite number (first on rank %d): lower "
+                          "--lr, add --warmup or --clip; the last good checkpoint is kept",
+                          (long long)news->step, news->diverged_rank);
+    show_step(t, l, news, seconds);
+    return write_step(t, l, news, seconds);
+}
+
+static tutti_status flush(tutti_trainer *t, loop *l)
+{
+    tutti_pulse_news news;
+    TUTTI_TRY(tutti_pulse_flush(t, &news));
+    return take_news(t, l, &news);
+}
+
+static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
+{
+    tutti_evaluation e;
+    const double start = tutti_now();
+    TUTTI_TRY(flush(t, l));
+    TUTTI_TRY(tutti_sync_settle(t));
+    TUTTI_TRY(tutti_trainer_evaluate(t, &e, NULL));
+    t->last_top1 = e.top1;
+    t->last_top5 = e.top5;
+    *best = !(e.top1 <= t->best_top1);
+    if (*best) {
+        t->best_top1 = e.top1;
+        t->best_step = t->step;
+    }
+    const double seconds = tutti_now() - start;
+    tutti_progress_say(t->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
+                       epoch_of(t, t->step), 100 * e.top1, 100 * e.top5, e.loss,
+                       *best ? " (best so far)" : "");
+    if (!t->metrics) return TUTTI_OK;
+    tutti_metrics_row row = tutti_metrics_row_empty(t->step, epoch_of(t, t->step), "test");
+    row.loss = e.loss;
+    row.top1 = e.top1;
+    row.top5 = e.top5;
+    row.samples = (double)e.samples;
+    row.seconds = seconds;
+    row.samples_per_s = (double)e.samples / seconds;
+    return tutti_metrics_write(t->metrics, &row);
+}
+
+static tutti_status save(tutti_trainer *t, loop *l, bool best)
+{
+    TUTTI_TRY(flush(t, l));
+    const tutti_status s = tutti_trainer_save(t, best);
+    l->last_checkpoint = tutti_now();
+    return s;
+}
+
+/* Spans in seconds depend on the clock, and clocks differ: rank 0's decides. */
+static tutti_status is_due(tutti_trainer *t, const tutti_span *span, double since, bool *due)
+{
+    *due = tutti_span_due(span, &t->settings.pace, t->step, since);
+    if (span->unit != TUTTI_SPAN_SECONDS || t->ranks == 1) return TUTTI_OK;
+    return tutti_comm_broadcast(t->comm, 0, due, sizeof *due);
+}
+
+/* Between two steps: evaluations, checkpoints, requests. */
+static tutti_status between_steps(tutti_trainer *t, loop *l)
+{
+    bool due = false, best = false;
+    const bool last = t->step == t->settings.pace.steps;
+    l->stops = last || (l->asked & TUTTI_ASKED_STOP);
+    if (t->settings.evaluates) {
+        TUTTI_TRY(is_due(t, &t->settings.eval_every, tutti_now() - l->last_checkpoint, &due));
+        if (due || last) TUTTI_TRY(evaluate(t, l, &best));
+    }
+    if (!t->options->run) return l->stops ? flush(t, l) : TUTTI_OK;
+    TUTTI_TRY(is_due(t, &t->settings.checkpoint_every, tutti_now() - l->last_checkpoint, &due));
+    if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(t, l, best));
+    l->asked &= TUTTI_ASKED_STOP;
+    return TUTTI_OK;
+}
+
+static tutti_status run_steps(tutti_trainer *t, loop *l)
+{
+    tutti_pulse_news news;
+    while (!l->stops && t->step < t->settings.pace.steps) {
+        TUTTI_TRY(fatal(t, one_step(t, l, &news)));
+        TUTTI_TRY(take_news(t, l, &news));
+        TUTTI_TRY(between_steps(t, l));
+    }
+    return tutti_sync_settle(t);
+}
+
+/* ---- the whole call ---- */
+
+static tutti_status open_outputs(tutti_trainer *t)
+{
+    const tutti_train_options *o = t->options;
+    if (o->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
+    if (t->rank != 0) return TUTTI_OK;
+    if (o->show)
+        TUTTI_TRY(tutti_progress_create(&t->progress, tutti_progress_defaults(o->show),
+                                        &t->settings.pace, t->step,
+                                        tutti_net_input(t->net).h > 1 ? "img" : "frames"));
+    if (!o->run) return TUTTI_OK;
+    TUTTI_TRY(tutti_file_make_directories(o->run));
+    return tutti_metrics_open(&t->metrics, o->run, t->step);
+}
+
+/* A fresh run keeps its beginning, so that anyone can start from the same weights. */
+static tutti_status save_beginning(tutti_trainer *t, loop *l)
+{
+    return t->step == 0 && t->options->run ? save(t, l, false) : TUTTI_OK;
+}
+
+static tutti_status train(tutti_trainer *t, tutti_train_result *result)
+{
+    loop l = {.smooth_loss = NAN,
+              .smooth_top1 = NAN,
+              .smooth_rate = NAN,
+              .norm = NAN,
+              .first_step = t->step};
+    TUTTI_TRY(tutti_comm_agree(t->comm, open_outputs(t)));
+    tutti_trainer_show_header(t);
+    TUTTI_TRY(save_beginning(t, &l));
+    l.begun = l.last_checkpoint = tutti_now();
+    TUTTI_TRY(run_steps(t, &l));
+    const double seconds = tutti_now() - l.begun;
+    const int64_t steps = t->step - l.first_step;
+    *result = (tutti_train_result){
+        .rank = t->rank,
+        .ranks = t->ranks,
+        .steps = t->step,
+        .loss = t->last_loss,
+        .top1 = t->last_top1,
+        .top5 = t->last_top5,
+        .seconds = seconds,
+        .samples_per_s = (double)(steps * t->settings.batch) / seconds,
+        .exit_code = tutti_signals_exit_code(l.asked),
+    };
+    TUTTI_TRY(tutti_trainer_report(t, seconds, steps));
+    if (t->step < t->settings.pace.steps)
+        return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
+                          tutti_signals_name(l.asked), (long long)t->step,
+                          t->options->run ? "; go on with --resume " : "",
+                          t->options->run ? t->options->run : "");
+    return TUTTI_OK;
+}
+
+tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
+{
+    tutti_trainer t;
+    TUTTI_TRY(tutti_trainer_open(&t, options, false));
+    tutti_status s = tutti_signals_open(t.rank == 0);
+    if (s == TUTTI_OK) {
+        s = train(&t, result);
+        tutti_signals_close();
+    }
+    tutti_trainer_close(&t);
+    return s;
+}

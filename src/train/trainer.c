@@ -1,0 +1,250 @@
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/topology.h"
+
+/* ---- the machine and the ranks ---- */
+
+static tutti_status open_machine(tutti_trainer *t)
+{
+    tutti_topology *topology = NULL;
+    TUTTI_TRY(tutti_kernels_choose(&t->row));
+    TUTTI_TRY(tutti_topology_open(&topology));
+    t->caches = (tutti_caches){tutti_topology_cache(topology, 1), tutti_topology_cache(topology, 2),
+                               tutti_topology_cache(topology, 3)};
+    tutti_topology_close(&topology);
+    return TUTTI_OK;
+}
+
+static tutti_status open_ranks(tutti_trainer *t)
+{
+    tutti_comm_options o = tutti_comm_defaults();
+    o.log = t->log;
+    o.core = t->options->comm_core;
+    o.compute_threads = t->options->threads;
+    o.stall_warn = t->options->stall_warn;
+    o.stall_abort = t->options->stall_abort;
+    TUTTI_TRY(tutti_comm_open(&t->comm, &o));
+    t->rank = tutti_comm_rank(t->comm);
+    t->ranks = tutti_comm_size(t->comm);
+    if (t->ranks > 1) t->log.rank = t->rank;
+    return TUTTI_OK;
+}
+
+/* ---- the net and the data ---- */
+
+static uint64_t first_64_bits(const char *hex)
+{
+    char digits[17];
+    snprintf(digits, sizeof digits, "%.16s", hex);
+    return strtoull(digits, NULL, 16);
+}
+
+/* What makes two nets the same: layers, shapes and parameters; not comments and suggestions. */
+static tutti_status hash_net(const tutti_net *net, char hex[TUTTI_HASH_HEX])
+{
+    tutti_hash *hash = NULL;
+    TUTTI_TRY(tutti_hash_create(&hash));
+    for (int i = 0; i < net->layer_count; i++) {
+        const tutti_layer *l = &net->layers[i];
+        char line[512];
+        const int n = snprintf(
+            line, sizeof line, "%s %s %d %d,%d,%d %d,%d,%d %dx%d/%d,%d+%d,%d %a\n", l->name,
+            tutti_kind_name(l->kind), (int)l->activation, l->in.c, l->in.h, l->in.w, l->out.c,
+            l->out.h, l->out.w, l->window.r, l->window.s, l->window.stride_h, l->window.stride_w,
+            l->window.pad_top, l->window.pad_left, (double)l->rate);
+        tutti_hash_add(hash, line, (size_t)n);
+        tutti_hash_add(hash, l->from, sizeof *l->from * (size_t)l->input_count);
+    }
+    tutti_hash_finish(hash, hex);
+    tutti_hash_destroy(&hash);
+    return TUTTI_OK;
+}
+
+static tutti_status open_data(tutti_trainer *t)
+{
+    const tutti_train_options *o = t->options;
+    tutti_data_options d = tutti_data_defaults();
+    const tutti_shape in = tutti_net_input(t->net);
+    d.shape = (tutti_sample_shape){in.c, in.h, in.w};
+    d.seed = o->seed;
+    d.augment = o->augment;
+    d.skip_bad = o->skip_bad;
+    d.log = &t->log;
+    if (!o->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
+    TUTTI_TRY(tutti_data_open(&t->data, o->data, &d));
+    const int have = tutti_data_classes(t->data), can = tutti_net_classes(t->net);
+    if (have > can)
+        return tutti_fail(TUTTI_SHAPE, "%s has %d classes, but %s ends in %d outputs", o->data,
+                          have, t->net->name, can);
+    return TUTTI_OK;
+}
+
+static tutti_status open_net_and_data(tutti_trainer *t)
+{
+    if (!t->options->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
+    TUTTI_TRY(tutti_net_load(&t->net, t->options->net));
+    for (int i = 0; i < t->net->layer_count && !t->options->dropout; i++)
+        t->net->layers[i].rate = 0;
+    TUTTI_TRY(hash_net(t->net, t->net_hash));
+    TUTTI_TRY(open_data(t));
+    return tutti_settings_resolve(&t->settings, t->options, t->net,
+                                  tutti_data_count(t->data, TUTTI_SPLIT_TRAIN));
+}
+
+static tutti_status check_same_everywhere(tutti_trainer *t)
+{
+    TUTTI_TRY(tutti_comm_check_same(t->comm, "the net", first_64_bits(t->net_hash)));
+    TUTTI_TRY(
+        tutti_comm_check_same(t->comm, "the data set", first_64_bits(tutti_data_hash(t->data))));
+    char hex[TUTTI_HASH_HEX];
+    const tutti_settings *s = &t->settings;
+    char text[512];
+    const int n = snprintf(text, sizeof text, "%d %d %.17g %.17g %.17g %.17g %d %s %s %lld %llu %d",
+                           s->batch, s->grains, s->lr, s->momentum, s->weight_decay, s->clip,
+                           s->nesterov, s->lr_schedule, s->warmup, (long long)s->pace.steps,
+                           (unsigned long long)t->options->seed, t->options->shuffle);
+    TUTTI_TRY(tutti_hash_bytes(hex, text, (size_t)n));
+    return tutti_comm_check_same(t->comm, "the options", first_64_bits(hex));
+}
+
+/* ---- the plan and the model ---- */
+
+static tutti_status choose_plan(tutti_trainer *t)
+{
+    const char *spec = t->options->plan ? t->options->plan : "auto";
+    if (t->ranks > t->settings.grains)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "%d ranks are more than the %d grains of a minibatch of %d: use at most "
+                          "%d ranks, or set --grains to a power of two from %d to %d",
+                          t->ranks, t->settings.grains, t->settings.batch, t->settings.grains,
+                          t->ranks, t->settings.batch);
+    const bool named = !strcmp(spec, "data") || !strcmp(spec, "model") || !strcmp(spec, "auto");
+    if (!named) return tutti_plan_read(&t->plan, t->net, t->ranks, spec);
+    TUTTI_TRY(tutti_plan_create(&t->plan, t->net, t->ranks));
+    if (!strcmp(spec, "model")) tutti_plan_set_model(t->plan, t->net);
+    if (!strcmp(spec, "auto")) tutti_plan_set_by_volume(t->plan, t->net, t->settings.batch);
+    return TUTTI_OK;
+}
+
+static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
+{
+    const tutti_model_options o = {
+        .row = t->row,
+        .team = t->team,
+        .caches = t->caches,
+        .batch = t->settings.batch,
+        .grains = t->settings.grains,
+        .workers = t->ranks,
+        .worker = t->rank,
+        .forward_only = evaluates_only,
+        .seed = t->options->seed,
+        .groups = t->ranks > 1 ? t->plan->groups : NULL,
+        .hooks = evaluates_only ? (tutti_model_hooks){0} : tutti_sync_hooks(t),
+    };
+    return tutti_model_create(&t->model, t->net, &o);
+}
+
+static const struct {
+    const char *name;
+    tutti_init init;
+} inits[] = {{"auto", TUTTI_INIT_AUTO},
+             {"he", TUTTI_INIT_HE},
+             {"xavier", TUTTI_INIT_XAVIER},
+             {"gaussian", TUTTI_INIT_GAUSSIAN}};
+
+static tutti_status init_model(tutti_trainer *t)
+{
+    const char *text = t->options->init ? t->options->init : "auto";
+    const size_t length = strcspn(text, ":");
+    char *end = NULL;
+    const double std = text[length] ? strtod(text + length + 1, &end) : 0;
+    for (size_t i = 0; i < sizeof inits / sizeof *inits; i++)
+        if (strlen(inits[i].name) == length && !strncmp(inits[i].name, text, length) &&
+            (!end || (!*end && std > 0 && inits[i].init == TUTTI_INIT_GAUSSIAN))) {
+            tutti_model_init(t->model, t->options->seed, inits[i].init, (float)std);
+            return TUTTI_OK;
+        }
+    return tutti_fail(TUTTI_ARGUMENT, "--init '%s' is not he, xavier, gaussian or gaussian:STD",
+                      text);
+}
+
+static tutti_status open_loader(tutti_trainer *t)
+{
+    tutti_loader_options o = tutti_loader_defaults();
+    o.batch = t->settings.batch;
+    o.first = tutti_model_first_sample(t->model);
+    o.end = o.first + tutti_model_samples(t->model);
+    o.seed = t->options->seed;
+    o.shuffle = t->options->shuffle;
+    o.step = t->step;
+    o.threads = t->options->data_threads;
+    return tutti_loader_create(&t->loader, t->data, &o);
+}
+
+static tutti_status prepare_training(tutti_trainer *t)
+{
+    const tutti_train_options *o = t->options;
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_sync_create(t)));
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_pulse_create(t)));
+    TUTTI_TRY(tutti_comm_agree(t->comm, init_model(t)));
+    if (o->weights) TUTTI_TRY(tutti_trainer_load_weights(t, o->weights, false));
+    if (o->resume) {
+        const bool automatic = !strcmp(o->resume, "auto");
+        if (automatic && !o->run)
+            return tutti_fail(TUTTI_ARGUMENT, "--resume auto needs --run, the run to go on with");
+        TUTTI_TRY(tutti_trainer_resume(t, automatic ? o->run : o->resume, !automatic));
+    }
+    return tutti_comm_agree(t->comm, open_loader(t));
+}
+
+static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
+{
+    TUTTI_TRY(open_machine(t));
+    TUTTI_TRY(open_ranks(t));
+    TUTTI_TRY(tutti_comm_agree(t->comm, open_net_and_data(t)));
+    TUTTI_TRY(check_same_everywhere(t));
+    TUTTI_TRY(tutti_comm_agree(t->comm, choose_plan(t)));
+    tutti_status s = tutti_team_create(&t->team, t->options->threads);
+    if (s == TUTTI_OK) s = create_model(t, evaluates_only);
+    TUTTI_TRY(tutti_comm_agree(t->comm, s));
+    return evaluates_only ? TUTTI_OK : prepare_training(t);
+}
+
+tutti_status tutti_trainer_open(tutti_trainer *t, const tutti_train_options *options,
+                                bool evaluates_only)
+{
+    *t = (tutti_trainer){.options = options,
+                         .log = options->log,
+                         .best_top1 = NAN,
+                         .last_top1 = NAN,
+                         .last_top5 = NAN,
+                         .last_loss = NAN};
+    const tutti_status s = open_parts(t, evaluates_only);
+    if (s != TUTTI_OK) tutti_trainer_close(t);
+    return s;
+}
+
+void tutti_trainer_close(tutti_trainer *t)
+{
+    tutti_progress_destroy(&t->progress);
+    tutti_metrics_close(&t->metrics);
+    tutti_trace_destroy(&t->trace);
+    tutti_loader_destroy(&t->loader);
+    tutti_pulse_destroy(&t->pulse);
+    tutti_sync_destroy(t);
+    tutti_model_destroy(&t->model);
+    tutti_plan_destroy(&t->plan);
+    tutti_data_close(&t->data);
+    tutti_net_destroy(&t->net);
+    tutti_safetensors_layout_destroy(&t->layout);
+    tutti_free(t->scratch);
+    tutti_team_destroy(&t->team);
+    tutti_comm_close(&t->comm);
+}

@@ -1,0 +1,175 @@
+/* The trainer: everything a rank needs for a run, and the parts its work is divided into.
+ *
+ *   trainer.c    puts a rank together: machine, ranks, net, data, plan, model
+ *   sync.c       the model's hooks and the exchanges behind them: overlap lives here
+ *   norm.c       the norm of the gradient, for clipping
+ *   pulse.c      what ranks tell each other about a step, one step later
+ *   save.c       checkpoints out and in
+ *   evaluate.c   the test set, each sample once
+ *   report.c     what happened: layers, ranks, trace
+ *   train.c      the loop, and the public calls
+ */
+#ifndef TUTTI_TRAIN_TRAINER_H
+#define TUTTI_TRAIN_TRAINER_H
+
+#include <tutti/train.h>
+#include "comm/comm.h"
+#include "base/hash.h"
+#include "data/loader.h"
+#include "format/metrics.h"
+#include "format/trace.h"
+#include "kernel/ops.h"
+#include "nn/model.h"
+#include "plan/plan.h"
+#include "train/checkpoint.h"
+#include "train/progress.h"
+#include "train/settings.h"
+
+/* How one layer's parameters are kept the same everywhere. */
+typedef struct tutti_sync {
+    struct tutti_trainer *trainer;
+    int layer;
+    tutti_region region;
+    tutti_group *across;       /* the ranks that hold the same parameters; NULL: all */
+    int holders;               /* how many these are */
+    tutti_exchange *exchange;  /* reduce, update, broadcast; NULL with one holder or clipping */
+    tutti_exchange *reduce;    /* with clipping: the sum only; then, when the norm is known, */
+    tutti_exchange *broadcast; /* the new parameters */
+    tutti_exchange *collect;   /* for checkpoints: the momentum of all strips */
+    size_t begin, end;         /* the strip this rank updates, within the region */
+    float *momentum;           /* of the strip */
+    tutti_sgd sgd;             /* of the step whose gradient is under way */
+    double exposed;            /* seconds the forward pass waited for these parameters */
+} tutti_sync;
+
+/* What all ranks know about a step once its pulse has arrived. */
+typedef struct tutti_pulse_news {
+    int64_t step; /* steps done; 0 when there is no news */
+    double loss;
+    int64_t hits;      /* top-1, of the whole minibatch */
+    unsigned asked;    /* signals, of any rank */
+    double data_wait;  /* seconds, the longest of any rank */
+    double exposed;    /* likewise */
+    int slowest;       /* the rank that computed longest */
+    int diverged_rank; /* the first whose loss is not finite; -1: none */
+} tutti_pulse_news;
+
+typedef struct tutti_pulse tutti_pulse;
+
+typedef struct tutti_trainer {
+    const tutti_train_options *options;
+    tutti_settings settings;
+    tutti_log log;
+    int rank, ranks;
+
+    const tutti_kernels *row;
+    tutti_caches caches;
+    tutti_team *team;
+    tutti_comm *comm;
+    tutti_net *net;
+    char net_hash[TUTTI_HASH_HEX];
+    tutti_data *data;
+    tutti_loader *loader;
+    tutti_plan *plan;
+    tutti_model *model;
+
+    tutti_sync *syncs; /* one per layer with parameters, in the order of the net */
+    int sync_count;
+    int *sync_of; /* by layer, -1 for none */
+    tutti_group *inside[32];
+    int inside_groups[32], inside_count;
+    tutti_exchange **moves; /* by move of the model */
+    tutti_sgd sgd;          /* of the step that is being computed */
+    tutti_pulse *pulse;
+
+    int64_t step;     /* steps done */
+    float *scratch;   /* one tensor in torch's layout, for checkpoints */
+    float *collected; /* one layer's momentum, for checkpoints */
+    tutti_safetensors_layout *layout;
+    double best_top1;
+    int64_t best_step;
+    double last_top1, last_top5, last_loss;
+
+    tutti_metrics *metrics;
+    tutti_progress *progress;
+    tutti_trace *trace;
+    double mark;         /* end of the last span of computing that was recorded */
+    double step_exposed; /* seconds of this step spent waiting for communication */
+    double data_wait;    /* ... for data */
+    double compute;      /* seconds of all steps of this rank, without waiting */
+    double peak;         /* FLOP/s of all threads of all ranks */
+} tutti_trainer;
+
+/* ---- trainer.c ---- */
+
+/* Collective. Puts the rank together; on failure everything is closed again. A trainer that only
+ * evaluates has no exchanges, no loader of training samples and less memory. */
+tutti_status tutti_trainer_open(tutti_trainer *trainer, const tutti_train_options *options,
+                                bool evaluates_only) TUTTI_MUST_CHECK;
+void tutti_trainer_close(tutti_trainer *trainer);
+
+/* ---- sync.c ---- */
+
+tutti_status tutti_sync_create(tutti_trainer *trainer) TUTTI_MUST_CHECK;
+void tutti_sync_destroy(tutti_trainer *trainer);
+tutti_model_hooks tutti_sync_hooks(tutti_trainer *trainer);
+
+/* Collective. After the model's pass: what was not overlapped is done now. Sets *norm to the
+ * gradient's norm where clipping asks for it, else to NaN. */
+tutti_status tutti_sync_finish(tutti_trainer *trainer, double *norm) TUTTI_MUST_CHECK;
+
+/* Collective. Waits until all parameters have arrived: before checkpoints and evaluation. */
+tutti_status tutti_sync_settle(tutti_trainer *trainer) TUTTI_MUST_CHECK;
+
+/* ---- norm.c ---- */
+
+/* Collective. The Euclidean norm of the gradient whose sums the reduce exchanges left behind; the
+ * same bits for any number of ranks and any plan. */
+tutti_status tutti_gradient_norm(tutti_trainer *trainer, double *norm) TUTTI_MUST_CHECK;
+
+/* ---- pulse.c ---- */
+
+tutti_status tutti_pulse_create(tutti_trainer *trainer) TUTTI_MUST_CHECK;
+void tutti_pulse_destroy(tutti_pulse **pulse);
+
+/* Collective. Sends what this rank has to say about the step just done, after taking in the news
+ * of the step before (none after the first). */
+tutti_status tutti_pulse_beat(tutti_trainer *trainer, const int32_t *ranks_of_labels,
+                              tutti_pulse_news *news) TUTTI_MUST_CHECK;
+
+/* Collective. Waits for the news of the last step sent. */
+tutti_status tutti_pulse_flush(tutti_trainer *trainer, tutti_pulse_news *news) TUTTI_MUST_CHECK;
+
+/* ---- save.c ---- */
+
+/* Collective. */
+tutti_status tutti_trainer_save(tutti_trainer *trainer, bool best) TUTTI_MUST_CHECK;
+tutti_status tutti_trainer_resume(tutti_trainer *trainer, const char *where,
+                                  bool must_exist) TUTTI_MUST_CHECK;
+tutti_status tutti_trainer_load_weights(tutti_trainer *trainer, const char *path,
+                                        bool all) TUTTI_MUST_CHECK;
+
+/* ---- evaluate.c ---- */
+
+typedef struct tutti_evaluation {
+    int64_t samples;
+    double loss, top1, top5;
+    int64_t *confusion; /* [truth][answer], or NULL */
+} tutti_evaluation;
+
+/* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. */
+tutti_status tutti_trainer_evaluate(tutti_trainer *trainer, tutti_evaluation *evaluation,
+                                    int64_t *confusion) TUTTI_MUST_CHECK;
+
+/* ---- report.c ---- */
+
+void tutti_trainer_show_header(tutti_trainer *trainer);
+
+/* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
+tutti_status tutti_trainer_report(tutti_trainer *trainer, double seconds,
+                                  int64_t steps) TUTTI_MUST_CHECK;
+
+/* Records the computing since the last mark. */
+void tutti_trainer_mark(tutti_trainer *trainer, const char *what, int layer);
+
+#endif
