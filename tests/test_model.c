@@ -12,10 +12,8 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
-#include "nn/model.h"
+#include "minibatch.h"
 #include "reference_net.h"
-
-enum { BATCH = 13, GRAINS = 8, SEED = 7, STEP = 3 };
 
 /* Every kind of layer, channels that do not fill blocks, branches, activations of all sorts. */
 static const char everything[] = "input 3 9 9\n"
@@ -54,89 +52,6 @@ static const char blocks[] = "input 3 3 3\n"
                              "o fc 4\n"
                              "loss softmax\n";
 static const char *const nets[] = {everything, mlp, blocks};
-
-/* ---- a minibatch and models on it ---- */
-
-typedef struct batch {
-    tutti_net *net;
-    float *samples;    /* as models want them */
-    double *reference; /* [BATCH][c][h][w] */
-    int32_t labels[BATCH];
-    tutti_model_options options;
-} batch;
-
-static float noise(uint32_t sample, uint64_t index)
-{
-    const tutti_random_key key = {.seed = 99, .purpose = TUTTI_RANDOM_SYNTHETIC, .sample = sample};
-    return (float)(2 * tutti_random_uniform(&key, index) - 1);
-}
-
-static void must(tutti_status s)
-{
-    if (s) fail_msg("%s", tutti_message());
-}
-
-static void fill_samples(batch *b)
-{
-    const tutti_shape in = b->net->input;
-    const size_t stride = tutti_net_input_floats(b->net), count = tutti_shape_count(in);
-    must(tutti_alloc(&b->samples, BATCH * stride, sizeof(float)));
-    must(tutti_alloc(&b->reference, BATCH * count, sizeof(double)));
-    for (int i = 0; i < BATCH; i++)
-        for (int c = 0; c < in.c; c++)
-            for (int p = 0; p < in.h * in.w; p++) {
-                const float v = noise((uint32_t)i, (uint64_t)(c * in.h * in.w + p));
-                b->samples[(size_t)i * stride + (size_t)(p * in.c + c)] = v;
-                b->reference[(size_t)i * count + (size_t)(c * in.h * in.w + p)] = (double)v;
-            }
-}
-
-static batch make_batch(const char *text)
-{
-    batch b = {0};
-    must(tutti_net_parse(&b.net, text, "t.net"));
-    fill_samples(&b);
-    for (int i = 0; i < BATCH; i++) b.labels[i] = i % tutti_net_classes(b.net);
-    b.options = (tutti_model_options){.caches = {32 << 10, 512 << 10, 8 << 20},
-                                      .batch = BATCH,
-                                      .grains = GRAINS,
-                                      .workers = 1,
-                                      .seed = SEED};
-    must(tutti_kernels_choose(&b.options.row));
-    return b;
-}
-
-static void free_batch(batch *b)
-{
-    tutti_free(b->samples);
-    tutti_free(b->reference);
-    tutti_net_destroy(&b->net);
-}
-
-/* A model with its first parameters; biases are not zero, so that they matter. */
-static tutti_model *make_model(const batch *b, const tutti_model_options *options)
-{
-    tutti_model *m = NULL;
-    must(tutti_model_create(&m, b->net, options));
-    tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
-    for (int i = 0; i < b->net->param_count; i++) {
-        const tutti_param *p = &b->net->params[i];
-        if (!p->is_bias) continue;
-        float *torch = NULL;
-        must(tutti_alloc(&torch, p->count, sizeof(float)));
-        for (size_t k = 0; k < p->count; k++) torch[k] = 0.1f * noise(1000, k);
-        tutti_model_import(m, i, torch, tutti_model_parameters(m));
-        tutti_free(torch);
-    }
-    return m;
-}
-
-static void train(tutti_model *m, const batch *b)
-{
-    const size_t first = (size_t)tutti_model_first_sample(m);
-    must(tutti_model_train(m, STEP, b->samples + first * tutti_net_input_floats(b->net),
-                           b->labels + first));
-}
 
 /* ---- joining what workers found ---- */
 

@@ -50,8 +50,14 @@ static void backward_conv(const call *c)
 
 static void backward_fc(const call *c)
 {
-    tutti_fc_backward_data(c->node->fc, c->team, c->node->scratch[1], c->n, c->node->channels,
-                           c->node->dy, c->node->weight, c->in->mask, c->dx);
+    const tutti_node *node = c->node;
+    if (node->members > 1)
+        tutti_fc_backward_data_roots(node->fc, c->team, node->scratch[1], c->n, node->first_leaf,
+                                     node->end_leaf, node->dy, node->weight,
+                                     c->in->hops[c->in->hop_count - 1].partial);
+    else
+        tutti_fc_backward_data(node->fc, c->team, node->scratch[1], c->n, node->channels, node->dy,
+                               node->weight, c->in->mask, c->dx);
 }
 
 static void backward_maxpool(const call *c)
@@ -158,44 +164,46 @@ static void add_to_others(const call *c)
         const tutti_edge *edge = &c->node->edges[k];
         if (!edge->wants_dx || !edge->adds) continue;
         const tutti_node *below = &c->m->nodes[edge->from];
-        tutti_add(c->row, c->team, (size_t)c->n * below->count, below->dy, edge->dx, false,
-                  below->dy);
+        tutti_add(c->row, c->team, (size_t)below->samples * below->count, below->dy, edge->dx_below,
+                  false, below->dy);
     }
 }
 
-static void input_gradients(const call *c)
+static tutti_status input_gradients(const call *c)
 {
+    const int inputs = c->node->layer->input_count;
     bool wanted = false;
-    for (int k = 0; k < c->node->layer->input_count; k++) wanted |= c->node->edges[k].wants_dx;
-    if (!wanted) return;
+    for (int k = 0; k < inputs; k++) wanted |= c->node->edges[k].wants_dx;
+    if (!wanted) return TUTTI_OK;
+    const double start = tutti_now();
     backward_table[c->node->layer->kind](c);
+    c->node->times.backward_data += tutti_now() - start;
+    for (int k = 0; k < inputs; k++)
+        if (c->node->edges[k].wants_dx) TUTTI_TRY(tutti_hops_backward(c->m, c->node, k));
     add_to_others(c);
+    return TUTTI_OK;
 }
 
 static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
-    const int number = (int)(node - m->nodes);
+    const int number = (int)(node - m->nodes), n = tutti_node_samples(node, pass->n);
     const call c = {.m = m,
                     .node = node,
                     .pass = pass,
                     .row = m->options.row,
                     .team = m->options.team,
-                    .n = pass->n,
-                    .count = (size_t)pass->n * node->count,
+                    .n = n,
+                    .count = (size_t)n * node->count,
                     .in = &node->edges[0],
                     .dx = node->edges[0].dx};
     const double start = tutti_now();
     deactivate(&c);
     if (node->region.count) weight_gradient(&c);
-    const double between = tutti_now();
-    node->times.backward_weights += between - start;
+    node->times.backward_weights += tutti_now() - start;
     if (node->region.count && hooks->gradient_ready)
         TUTTI_TRY(hooks->gradient_ready(hooks->user, number));
-
-    const double again = tutti_now();
-    input_gradients(&c);
-    node->times.backward_data += tutti_now() - again;
+    TUTTI_TRY(input_gradients(&c));
     if (node->region.count && hooks->weights_released)
         TUTTI_TRY(hooks->weights_released(hooks->user, number));
     return TUTTI_OK;

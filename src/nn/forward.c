@@ -35,12 +35,18 @@ void tutti_prepare_input(tutti_model *m, const tutti_pass *pass)
     if (m->blocked) make_blocked(m, pass);
 }
 
+const float *tutti_input_form(const tutti_model *m, const tutti_node *node, int edge,
+                              const tutti_pass *pass)
+{
+    if (tutti_edge_wants_tight(m, node, edge)) return m->tight;
+    return tutti_edge_wants_blocked(m, node, edge) ? m->blocked : pass->samples;
+}
+
 const float *tutti_node_x(const tutti_model *m, const tutti_node *node, int edge,
                           const tutti_pass *pass)
 {
-    if (node->edges[edge].x) return node->edges[edge].x;
-    if (tutti_edge_wants_tight(m, node, edge)) return m->tight;
-    return tutti_edge_wants_blocked(m, node, edge) ? m->blocked : pass->samples;
+    const float *x = node->edges[edge].x;
+    return x ? x : tutti_input_form(m, node, edge, pass);
 }
 
 tutti_dropout tutti_node_dropout(const tutti_model *m, const tutti_node *node, uint32_t step)
@@ -50,7 +56,8 @@ tutti_dropout tutti_node_dropout(const tutti_model *m, const tutti_node *node, u
                                    .purpose = TUTTI_RANDOM_DROPOUT,
                                    .layer = (uint32_t)(node - m->nodes),
                                    .when = step,
-                                   .sample = (uint32_t)node->first_sample}};
+                                   .sample = (uint32_t)node->first_sample},
+                           .first_block = node->first_channel / TUTTI_BLOCK};
 }
 
 /* ---- one function a kind ---- */
@@ -178,14 +185,17 @@ tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pa
     const tutti_model_hooks *hooks = &m->options.hooks;
     if (node->region.count && hooks->before_forward)
         TUTTI_TRY(hooks->before_forward(hooks->user, (int)(node - m->nodes)));
+    for (int k = 0; k < node->layer->input_count; k++)
+        TUTTI_TRY(tutti_hops_forward(m, node, k, pass));
     const double start = tutti_now();
+    const int n = tutti_node_samples(node, pass->n);
     const call c = {.m = m,
                     .node = node,
                     .pass = pass,
                     .row = m->options.row,
                     .team = m->options.team,
-                    .n = pass->n,
-                    .count = (size_t)pass->n * node->count,
+                    .n = n,
+                    .count = (size_t)n * node->count,
                     .x = tutti_node_x(m, node, 0, pass),
                     .relu = node->layer->activation == TUTTI_ACT_RELU};
     forward_table[node->layer->kind](&c);

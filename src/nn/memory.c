@@ -51,19 +51,13 @@ static bool is_smooth(const tutti_layer *layer) /* derives from its own output *
            layer->activation == TUTTI_ACT_SIGMOID || layer->activation == TUTTI_ACT_TANH;
 }
 
-static bool is_elementwise(const tutti_layer *layer)
-{
-    return layer->kind == TUTTI_KIND_RELU || layer->kind == TUTTI_KIND_DROPOUT ||
-           layer->kind == TUTTI_KIND_SIGMOID || layer->kind == TUTTI_KIND_TANH;
-}
-
 /* May the layer write over its input? A ReLU and dropout leave positive what was positive, or
  * their gradient is zero there, so that a mask made of their output is as good as one made of
  * their input. */
 static bool works_in_place(const tutti_model *m, const tutti_node *node)
 {
     const int from = node->edges[0].from;
-    if (!is_elementwise(node->layer) || from == TUTTI_NET_INPUT || consumers(m, from) != 1)
+    if (!tutti_is_elementwise(node->layer) || from == TUTTI_NET_INPUT || consumers(m, from) != 1)
         return false;
     const tutti_layer *below = m->nodes[from].layer;
     if (m->options.forward_only) return true;
@@ -128,19 +122,35 @@ static void plan_input(planner *p, int i, int edge)
         lives_at(p, *piece, backward_time(m, i));
 }
 
+/* What a layer reads, forward and perhaps backward: with hops between, the layer reads the last
+ * hop's copy, and what goes into a hop is needed again where the hop masks by it. */
+static void plan_reading(planner *p, int i, int k)
+{
+    tutti_model *m = p->model;
+    tutti_edge *edge = &m->nodes[i].edges[k];
+    const bool again = !m->options.forward_only && needs_x(m, &m->nodes[i], edge);
+    const bool masks = !m->options.forward_only && edge->wants_dx && edge_ends_in_relu(m, edge);
+    int source = edge->from < 0 ? -1 : m->nodes[edge->from].y_piece;
+    for (int h = 0; h < edge->hop_count; h++) {
+        tutti_hop *hop = &edge->hops[h];
+        if (source >= 0) lives_at(p, source, i);
+        if (source >= 0 && masks && hop->kind != TUTTI_HOP_ASSEMBLE)
+            lives_at(p, source, backward_time(m, i));
+        hop->x_piece = source = new_piece(p, tutti_hop_floats(hop) * sizeof(float), i, i);
+        if (hop->kind != TUTTI_HOP_SPREAD)
+            hop->stage_piece[0] = new_piece(p, tutti_hop_floats(hop) * sizeof(float), i, i);
+    }
+    if (source >= 0) lives_at(p, source, i);
+    if (source >= 0 && again) lives_at(p, source, backward_time(m, i));
+}
+
 static void plan_output(planner *p, int i)
 {
     tutti_model *m = p->model;
     tutti_node *node = &m->nodes[i];
     for (int k = 0; k < node->layer->input_count; k++) {
-        const tutti_edge *edge = &node->edges[k];
-        if (edge->from == TUTTI_NET_INPUT) {
-            plan_input(p, i, k);
-            continue;
-        }
-        lives_at(p, m->nodes[edge->from].y_piece, i);
-        if (!m->options.forward_only && needs_x(m, node, edge))
-            lives_at(p, m->nodes[edge->from].y_piece, backward_time(m, i));
+        if (node->edges[k].from == TUTTI_NET_INPUT) plan_input(p, i, k);
+        plan_reading(p, i, k);
     }
     node->y_piece = works_in_place(m, node)
                         ? m->nodes[node->edges[0].from].y_piece
@@ -149,6 +159,18 @@ static void plan_output(planner *p, int i)
         lives_at(p, node->y_piece, backward_time(m, i));
     if (node->layer->kind == TUTTI_KIND_SOFTMAX) /* the caller reads it */
         lives_at(p, node->y_piece, 2 * m->node_count);
+}
+
+static void plan_hops_back(planner *p, tutti_edge *edge, int now)
+{
+    for (int h = 0; h < edge->hop_count; h++) {
+        tutti_hop *hop = &edge->hops[h];
+        const size_t bytes = tutti_hop_floats(hop) * sizeof(float);
+        hop->partial_piece = new_piece(p, (size_t)hop->root_count * bytes, now, now);
+        if (hop->kind == TUTTI_HOP_MERGE)
+            hop->ordered_piece = new_piece(p, (size_t)hop->root_count * bytes, now, now);
+        if (hop->kind == TUTTI_HOP_ASSEMBLE) hop->stage_piece[1] = new_piece(p, bytes, now, now);
+    }
 }
 
 /* From above: where the gradients by the node's inputs go. */
@@ -160,6 +182,7 @@ static void plan_gradients(planner *p, int i)
     for (int k = 0; k < node->layer->input_count; k++) {
         tutti_edge *edge = &node->edges[k];
         if (!edge->wants_dx) continue;
+        plan_hops_back(p, edge, now);
         tutti_node *below = &m->nodes[edge->from];
         const size_t bytes = (size_t)below->samples * below->count * sizeof(float);
         edge->adds = below->dy_piece >= 0;
@@ -167,7 +190,7 @@ static void plan_gradients(planner *p, int i)
             edge->dx_piece = new_piece(p, bytes, now, now);
             continue;
         }
-        const bool alias = is_elementwise(node->layer) && consumers(m, edge->from) == 1;
+        const bool alias = tutti_is_elementwise(node->layer) && consumers(m, edge->from) == 1;
         below->dy_piece = alias ? node->dy_piece : new_piece(p, bytes, now, now);
         lives_at(p, below->dy_piece, backward_time(m, edge->from));
         edge->dx_piece = below->dy_piece;
@@ -199,6 +222,32 @@ static void *address(const planner *p, int piece)
     return piece < 0 ? NULL : p->model->arena + p->pieces[piece].offset;
 }
 
+static void set_hop_addresses(const planner *p, tutti_hop *hop)
+{
+    const size_t floats = tutti_hop_floats(hop);
+    float *partial = address(p, hop->partial_piece), *ordered = address(p, hop->ordered_piece);
+    hop->x = address(p, hop->x_piece);
+    hop->stage[0] = address(p, hop->stage_piece[0]);
+    hop->stage[1] = address(p, hop->stage_piece[1]);
+    for (int r = 0; r < hop->root_count; r++) {
+        hop->partial[r] = partial ? partial + (size_t)r * floats : NULL;
+        hop->ordered[r] = ordered ? ordered + (size_t)r * floats : NULL;
+    }
+}
+
+static void set_edge_addresses(const planner *p, tutti_edge *edge)
+{
+    tutti_model *m = p->model;
+    edge->x = edge->from == TUTTI_NET_INPUT ? NULL : m->nodes[edge->from].y;
+    edge->dx = edge->dx_below = address(p, edge->dx_piece);
+    for (int h = 0; h < edge->hop_count; h++) {
+        set_hop_addresses(p, &edge->hops[h]);
+        edge->x = edge->hops[h].x;
+        edge->dx = edge->hops[h].partial[0];
+    }
+    edge->mask = edge_ends_in_relu(m, edge) ? edge->x : NULL;
+}
+
 static void set_addresses(const planner *p)
 {
     tutti_model *m = p->model;
@@ -211,19 +260,18 @@ static void set_addresses(const planner *p)
         node->tap = address(p, node->tap_piece);
         node->scratch[0] = address(p, node->scratch_piece[0]);
         node->scratch[1] = address(p, node->scratch_piece[1]);
-        for (int k = 0; k < node->layer->input_count; k++) {
-            tutti_edge *edge = &node->edges[k];
-            edge->x = edge->from == TUTTI_NET_INPUT ? NULL : m->nodes[edge->from].y;
-            edge->mask = edge_ends_in_relu(m, edge) ? edge->x : NULL;
-            edge->dx = address(p, edge->dx_piece);
-        }
+        for (int k = 0; k < node->layer->input_count; k++) set_edge_addresses(p, &node->edges[k]);
     }
 }
 
 static int most_pieces(const tutti_model *m)
 {
     int count = 2;
-    for (int i = 0; i < m->node_count; i++) count += 5 + m->nodes[i].layer->input_count;
+    for (int i = 0; i < m->node_count; i++) {
+        count += 5 + m->nodes[i].layer->input_count;
+        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
+            count += 5 * m->nodes[i].edges[k].hop_count;
+    }
     return count;
 }
 

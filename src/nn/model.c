@@ -86,22 +86,88 @@ static tutti_pool_shape pool_shape(const tutti_conv_shape *w)
     };
 }
 
-static void init_edges(const tutti_model *m, tutti_node *node)
+static tutti_status init_edges(const tutti_model *m, tutti_node *node)
 {
     for (int k = 0; k < node->layer->input_count; k++) {
         tutti_edge *edge = &node->edges[k];
         edge->from = node->layer->from[k];
         edge->dx_piece = -1;
+        TUTTI_TRY(tutti_hops_init(m, node, k));
         if (edge->from == TUTTI_NET_INPUT) continue;
         const tutti_layer *below = m->nodes[edge->from].layer;
         edge->wants_dx = below->weight >= 0 || below->trains_below;
     }
+    return TUTTI_OK;
+}
+
+/* ---- how a layer lives ---- */
+
+static tutti_status check_groups(const tutti_model *m, const tutti_layer *layer, int groups)
+{
+    const int workers = m->options.workers, leaves = tutti_ceil_div(layer->out.c, TUTTI_FC_LEAF);
+    if (layer->kind != TUTTI_KIND_FC)
+        return tutti_fail(TUTTI_ARGUMENT, "layer '%s' cannot be split: only fc layers can",
+                          layer->name);
+    if (groups < 0 || workers % groups)
+        return tutti_fail(TUTTI_ARGUMENT, "layer '%s' cannot be split in %d groups of %d ranks",
+                          layer->name, groups, workers);
+    if (workers / groups > leaves)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "layer '%s' cannot be split over %d ranks: it has %d blocks of %d "
+                          "features; use at least %d groups",
+                          layer->name, workers / groups, leaves, TUTTI_FC_LEAF,
+                          tutti_ceil_div(workers, leaves));
+    return TUTTI_OK;
+}
+
+static void live_whole(const tutti_model *m, tutti_node *node)
+{
+    node->groups = m->options.workers;
+    node->members = 1;
+    node->samples = m->samples;
+    node->first_sample = m->first_sample;
+    node->first_grain = m->first_grain;
+    node->grain_count = m->grain_count;
+    node->channels = node->layer->out.c;
+    node->count = tutti_shape_floats(node->layer->out);
+}
+
+static void live_split(const tutti_model *m, tutti_node *node, int groups)
+{
+    const tutti_model_options *o = &m->options;
+    const int features = node->layer->out.c, leaves = tutti_ceil_div(features, TUTTI_FC_LEAF);
+    node->groups = groups;
+    node->members = o->workers / groups;
+    node->member = o->worker % node->members;
+    const int group = o->worker / node->members;
+    node->first_grain = tutti_share_begin(o->grains, groups, group);
+    node->grain_count = tutti_share_begin(o->grains, groups, group + 1) - node->first_grain;
+    node->first_sample = sample_of_grain(m, node->first_grain);
+    node->samples = sample_of_grain(m, node->first_grain + node->grain_count) - node->first_sample;
+    node->first_leaf = tutti_share_begin(leaves, node->members, node->member);
+    node->end_leaf = tutti_share_begin(leaves, node->members, node->member + 1);
+    node->first_channel = node->first_leaf * TUTTI_FC_LEAF;
+    const int end = node->end_leaf * TUTTI_FC_LEAF;
+    node->channels = (end < features ? end : features) - node->first_channel;
+    node->count = tutti_round_up((size_t)node->channels, TUTTI_BLOCK);
+}
+
+static tutti_status choose_life(const tutti_model *m, tutti_node *node)
+{
+    const tutti_layer *layer = node->layer;
+    const int asked = m->options.groups ? m->options.groups[node - m->nodes] : 0;
+    const int from = layer->from[0];
+    if (asked && asked != m->options.workers) {
+        TUTTI_TRY(check_groups(m, layer, asked));
+        live_split(m, node, asked);
+    } else if (tutti_is_elementwise(layer) && from >= 0 && m->nodes[from].members > 1)
+        live_split(m, node, m->nodes[from].groups);
+    else live_whole(m, node);
+    return TUTTI_OK;
 }
 
 static tutti_status init_grains(const tutti_model *m, tutti_node *node)
 {
-    node->first_grain = m->first_grain;
-    node->grain_count = m->grain_count;
     node->root_count = tutti_tree_roots(node->roots, m->options.grains, node->first_grain,
                                         node->first_grain + node->grain_count);
     TUTTI_TRY(tutti_alloc(&node->grain_begin, (size_t)node->grain_count + 1, sizeof(int)));
@@ -114,10 +180,14 @@ static tutti_status init_parameters(tutti_model *m, tutti_node *node)
 {
     const tutti_layer *layer = node->layer;
     if (layer->weight < 0) return TUTTI_OK;
+    const size_t outputs = tutti_round_up((size_t)node->channels, TUTTI_BLOCK);
+    const size_t all = tutti_round_up((size_t)layer->out.c, TUTTI_BLOCK);
+    const size_t weights = m->net->params[layer->weight].stored / all * outputs;
     node->region = (tutti_region){.offset = m->parameter_floats,
-                                  .count = tutti_layer_floats(m->net, (int)(node - m->nodes)),
-                                  .weight_count = m->net->params[layer->weight].stored,
-                                  .features = layer->out.c};
+                                  .count = weights + (layer->bias < 0 ? 0 : outputs),
+                                  .weight_count = weights,
+                                  .first_feature = node->first_channel,
+                                  .features = node->channels};
     m->parameter_floats += node->region.count;
     TUTTI_TRY(init_grains(m, node));
     if (!m->options.forward_only)
@@ -127,10 +197,8 @@ static tutti_status init_parameters(tutti_model *m, tutti_node *node)
     if (layer->kind == TUTTI_KIND_CONV)
         return tutti_conv_create(&node->conv, &layer->window, o->row, &o->caches, node->samples,
                                  threads);
-    const size_t rows =
-        layer->reads_compact ? tutti_shape_count(layer->in) : tutti_shape_floats(layer->in);
-    return tutti_fc_create(&node->fc, (int)rows, layer->out.c, o->row, &o->caches, node->samples,
-                           threads);
+    return tutti_fc_create(&node->fc, (int)tutti_layer_rows(layer), layer->out.c, o->row,
+                           &o->caches, node->samples, threads);
 }
 
 static tutti_status init_node(tutti_model *m, int i)
@@ -139,12 +207,9 @@ static tutti_status init_node(tutti_model *m, int i)
     node->layer = &m->net->layers[i];
     node->y_piece = node->dy_piece = node->tap_piece = -1;
     node->scratch_piece[0] = node->scratch_piece[1] = -1;
-    node->samples = m->samples;
-    node->first_sample = m->first_sample;
-    node->channels = node->layer->out.c;
     node->pixels = node->layer->out.h * node->layer->out.w;
-    node->count = tutti_shape_floats(node->layer->out);
-    init_edges(m, node);
+    TUTTI_TRY(choose_life(m, node));
+    TUTTI_TRY(init_edges(m, node));
     if (node->layer->kind == TUTTI_KIND_MAXPOOL || node->layer->kind == TUTTI_KIND_AVGPOOL)
         node->pool = pool_shape(&node->layer->window);
     return init_parameters(m, node);
@@ -188,6 +253,7 @@ static tutti_status make(tutti_model **out, const tutti_net *net,
         if ((s = init_node(m, i))) goto out;
     if ((s = tutti_model_plan_memory(m))) goto out;
     if (!measure_only && (s = take_parameters(m))) goto out;
+    if (!measure_only && (s = tutti_moves_init(m))) goto out;
     *out = m;
     m = NULL;
 out:
@@ -222,11 +288,13 @@ void tutti_model_destroy(tutti_model **model)
         tutti_conv_destroy(&m->nodes[i].conv);
         tutti_fc_destroy(&m->nodes[i].fc);
         tutti_free(m->nodes[i].grain_begin);
+        for (int k = 0; k < m->net->layers[i].input_count; k++) tutti_hops_deinit(&m->nodes[i], k);
     }
     tutti_free(m->nodes);
     tutti_free(m->parameters);
     tutti_free(m->gradients);
     tutti_free(m->arena);
+    tutti_free(m->moves);
     tutti_free(m->losses);
     tutti_free(m->ranks);
     tutti_free(m->grain_losses);
@@ -395,12 +463,10 @@ void tutti_model_reset_times(tutti_model *m)
 
 int tutti_model_move_count(const tutti_model *m)
 {
-    (void)m;
-    return 0;
+    return m->move_count;
 }
 
 const tutti_move *tutti_model_move(const tutti_model *m, int index)
 {
-    (void)m, (void)index;
-    return NULL;
+    return &m->moves[index].move;
 }

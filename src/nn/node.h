@@ -5,6 +5,7 @@
 
 #include "kernel/fc.h"
 #include "kernel/pool.h"
+#include "nn/hop.h"
 #include "nn/model.h"
 
 /* What a layer reads from and writes to one of its inputs. */
@@ -14,8 +15,11 @@ typedef struct tutti_edge {
     bool adds;         /* others write to that gradient before: add to it */
     const float *x;    /* NULL for the net's input */
     const float *mask; /* x if it ends in a ReLU, else NULL */
-    float *dx;         /* the gradient's place, or a spare one if it adds */
-    int dx_piece;      /* -1 for none */
+    float *dx;         /* where the layer writes its gradient by x */
+    float *dx_below;   /* where that must get: the gradient's place, or a spare one if it adds */
+    int dx_piece;      /* of dx_below; -1 for none */
+    int hop_count;     /* between the two, when the layers live differently */
+    tutti_hop hops[TUTTI_MAX_HOPS];
 } tutti_edge;
 
 typedef struct tutti_node {
@@ -25,9 +29,12 @@ typedef struct tutti_node {
     tutti_pool_shape pool;
     tutti_edge edges[TUTTI_MAX_INPUTS];
 
-    int samples, first_sample; /* that it works on; the first one's place in the minibatch */
-    int channels, pixels;      /* of the output */
-    size_t count;              /* floats of a sample of the output */
+    int groups, members, member; /* members is 1 for a whole layer */
+    int first_leaf, end_leaf;    /* of a split layer's features */
+    int samples, first_sample;   /* that it works on; the first one's place in the minibatch */
+    int channels, pixels;        /* of the output, as far as it is here */
+    int first_channel;
+    size_t count; /* floats of a sample of the output */
 
     tutti_region region;
     const float *weight, *bias;
@@ -45,6 +52,11 @@ typedef struct tutti_node {
     tutti_layer_times times;
 } tutti_node;
 
+typedef struct tutti_named_move {
+    tutti_move move;
+    char name[96];
+} tutti_named_move;
+
 struct tutti_model {
     const tutti_net *net;
     tutti_model_options options;
@@ -61,6 +73,9 @@ struct tutti_model {
     /* The input as some layers want it: without the space between images, in blocks. */
     float *tight, *blocked;
     int tight_piece, blocked_piece;
+
+    int move_count;
+    tutti_named_move *moves;
 
     float *losses;
     int32_t *ranks;
@@ -81,6 +96,24 @@ static inline bool tutti_ends_in_relu(const tutti_layer *layer)
     return layer->kind == TUTTI_KIND_RELU || layer->activation == TUTTI_ACT_RELU;
 }
 
+static inline bool tutti_is_elementwise(const tutti_layer *layer)
+{
+    return layer->kind == TUTTI_KIND_RELU || layer->kind == TUTTI_KIND_DROPOUT ||
+           layer->kind == TUTTI_KIND_SIGMOID || layer->kind == TUTTI_KIND_TANH;
+}
+
+/* Floats of a row a fully connected layer reads. */
+static inline size_t tutti_layer_rows(const tutti_layer *layer)
+{
+    return layer->reads_compact ? tutti_shape_count(layer->in) : tutti_shape_floats(layer->in);
+}
+
+/* The samples a node computes on in a pass: a group always does all of its own. */
+static inline int tutti_node_samples(const tutti_node *node, int n)
+{
+    return node->members > 1 ? node->samples : n;
+}
+
 /* Gives every node its pieces of the arena; then their addresses, when the arena is there. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;
 
@@ -91,7 +124,9 @@ bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_node *node, 
 
 tutti_dropout tutti_node_dropout(const tutti_model *model, const tutti_node *node, uint32_t step);
 
-/* Input number 'edge' of the node in this pass. */
+/* The net's input in the form this edge wants; input number 'edge' of the node in this pass. */
+const float *tutti_input_form(const tutti_model *model, const tutti_node *node, int edge,
+                              const tutti_pass *pass);
 const float *tutti_node_x(const tutti_model *model, const tutti_node *node, int edge,
                           const tutti_pass *pass);
 

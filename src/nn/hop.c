@@ -1,0 +1,317 @@
+#include "nn/hop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "kernel/ops.h"
+#include "nn/node.h"
+
+/* ---- which hops ---- */
+
+static int group_samples(const tutti_hop *hop)
+{
+    return hop->samples[hop->members];
+}
+
+static int own_samples(const tutti_hop *hop)
+{
+    return hop->samples[hop->member + 1] - hop->samples[hop->member];
+}
+
+static size_t own_features(const tutti_hop *hop)
+{
+    return hop->features[hop->member + 1] - hop->features[hop->member];
+}
+
+size_t tutti_hop_floats(const tutti_hop *hop)
+{
+    const int samples = hop->kind == TUTTI_HOP_ASSEMBLE ? own_samples(hop) : group_samples(hop);
+    return (size_t)samples * hop->row;
+}
+
+static tutti_status share_samples(const tutti_model *m, tutti_hop *hop)
+{
+    const tutti_model_options *o = &m->options;
+    const int first = o->worker / hop->members * hop->members;
+    TUTTI_TRY(tutti_alloc(&hop->samples, (size_t)hop->members + 1, sizeof(int)));
+    for (int i = 0; i <= hop->members; i++) {
+        const int grain = tutti_share_begin(o->grains, o->workers, first + i);
+        hop->samples[i] = tutti_share_begin(o->batch, o->grains, grain);
+    }
+    for (int i = hop->members; i >= 0; i--) hop->samples[i] -= hop->samples[0];
+    return TUTTI_OK;
+}
+
+/* Rows of the split layer below: whole leaves for each member, the last one filled up to 16. */
+static tutti_status share_features(const tutti_node *below, tutti_hop *hop)
+{
+    const int leaves = tutti_ceil_div(below->layer->out.c, TUTTI_FC_LEAF);
+    TUTTI_TRY(tutti_alloc(&hop->features, (size_t)hop->members + 1, sizeof(size_t)));
+    for (int i = 0; i <= hop->members; i++) {
+        const size_t at = (size_t)tutti_share_begin(leaves, hop->members, i) * TUTTI_FC_LEAF;
+        hop->features[i] = at < hop->row ? at : hop->row;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status add_hop(const tutti_model *m, tutti_node *node, int k, tutti_hop_kind kind,
+                            const tutti_node *splitter)
+{
+    tutti_edge *edge = &node->edges[k];
+    tutti_hop *hop = &edge->hops[edge->hop_count++];
+    const tutti_node *below = edge->from < 0 ? NULL : &m->nodes[edge->from];
+    hop->kind = kind;
+    hop->groups = splitter->groups;
+    hop->members = splitter->members;
+    hop->member = splitter->member;
+    hop->row = below ? tutti_shape_floats(below->layer->out) : tutti_layer_rows(node->layer);
+    hop->root_count = 1;
+    hop->x_piece = hop->partial_piece = hop->ordered_piece = -1;
+    hop->stage_piece[0] = hop->stage_piece[1] = hop->move[0] = hop->move[1] = -1;
+    TUTTI_TRY(share_samples(m, hop));
+    if (kind != TUTTI_HOP_SPREAD) TUTTI_TRY(share_features(below, hop));
+    if (kind != TUTTI_HOP_ASSEMBLE) {
+        tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+        hop->leaves = tutti_ceil_div(node->layer->out.c, TUTTI_FC_LEAF);
+        hop->root_count = tutti_tree_roots(roots, hop->leaves, node->first_leaf, node->end_leaf);
+    }
+    TUTTI_TRY(tutti_alloc(&hop->partial, (size_t)hop->root_count, sizeof(float *)));
+    TUTTI_TRY(tutti_alloc(&hop->ordered, (size_t)hop->root_count, sizeof(float *)));
+    TUTTI_TRY(tutti_alloc(&hop->cuts[0], (size_t)hop->members + 1, sizeof(size_t)));
+    return tutti_alloc(&hop->cuts[1], (size_t)hop->members + 1, sizeof(size_t));
+}
+
+tutti_status tutti_hops_init(const tutti_model *m, tutti_node *node, int k)
+{
+    const int from = node->edges[k].from;
+    const tutti_node *below = from < 0 ? NULL : &m->nodes[from];
+    const bool from_split = below && below->members > 1;
+    const bool to_split = node->members > 1;
+    if (to_split && node->layer->kind != TUTTI_KIND_FC) return TUTTI_OK; /* lives as below */
+    if (from_split && to_split && below->groups == node->groups)
+        return add_hop(m, node, k, TUTTI_HOP_MERGE, node);
+    if (from_split) TUTTI_TRY(add_hop(m, node, k, TUTTI_HOP_ASSEMBLE, below));
+    if (to_split) TUTTI_TRY(add_hop(m, node, k, TUTTI_HOP_SPREAD, node));
+    return TUTTI_OK;
+}
+
+void tutti_hops_deinit(tutti_node *node, int k)
+{
+    for (int i = 0; i < node->edges[k].hop_count; i++) {
+        tutti_hop *hop = &node->edges[k].hops[i];
+        tutti_free(hop->samples);
+        tutti_free(hop->features);
+        tutti_free(hop->partial);
+        tutti_free(hop->ordered);
+        tutti_free(hop->cuts[0]);
+        tutti_free(hop->cuts[1]);
+    }
+}
+
+/* ---- moves ---- */
+
+static void set_cuts(tutti_hop *hop)
+{
+    for (int i = 0; i <= hop->members; i++) {
+        switch (hop->kind) {
+        case TUTTI_HOP_ASSEMBLE:
+            hop->cuts[0][i] = (size_t)hop->samples[i] * own_features(hop);
+            hop->cuts[1][i] = (size_t)own_samples(hop) * hop->features[i];
+            break;
+        case TUTTI_HOP_SPREAD: hop->cuts[0][i] = (size_t)hop->samples[i] * hop->row; break;
+        case TUTTI_HOP_MERGE:
+            hop->cuts[0][i] = (size_t)group_samples(hop) * hop->features[i];
+            break;
+        }
+    }
+}
+
+static tutti_move *new_move(tutti_model *m, tutti_node *node, tutti_hop *hop, bool backward)
+{
+    static const tutti_move_kind kinds[][2] = {
+        [TUTTI_HOP_ASSEMBLE] = {TUTTI_MOVE_ALLTOALL, TUTTI_MOVE_ALLTOALL},
+        [TUTTI_HOP_SPREAD] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
+        [TUTTI_HOP_MERGE] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
+    };
+    static const char *const names[] = {[TUTTI_MOVE_GATHER] = "gather",
+                                        [TUTTI_MOVE_REDUCE] = "reduce",
+                                        [TUTTI_MOVE_ALLTOALL] = "all-to-all"};
+    const tutti_move_kind kind = kinds[hop->kind][backward];
+    hop->move[backward] = m->move_count;
+    tutti_named_move *slot = &m->moves[m->move_count++];
+    snprintf(slot->name, sizeof slot->name, "%s %s %s", node->layer->name, names[kind],
+             backward ? "back" : "forth");
+    slot->move = (tutti_move){.name = slot->name,
+                              .layer = (int)(node - m->nodes),
+                              .backward = backward,
+                              .kind = kind,
+                              .groups = hop->groups,
+                              .members = hop->members,
+                              .cuts = hop->cuts[0]};
+    return &slot->move;
+}
+
+/* What the hop reads forward: the hop before it, the layer below, or the input (known later). */
+static const float *source(const tutti_model *m, const tutti_edge *edge, int h)
+{
+    if (h > 0) return edge->hops[h - 1].x;
+    return edge->from < 0 ? NULL : m->nodes[edge->from].y;
+}
+
+/* Where its gradient ends. */
+static float *target(const tutti_edge *edge, int h)
+{
+    return h > 0 ? edge->hops[h - 1].partial[0] : edge->dx_below;
+}
+
+static void describe(tutti_model *m, tutti_node *node, tutti_edge *edge, int h)
+{
+    tutti_hop *hop = &edge->hops[h];
+    set_cuts(hop);
+    tutti_move *forth = new_move(m, node, hop, false);
+    if (hop->kind == TUTTI_HOP_ASSEMBLE) {
+        forth->send = source(m, edge, h);
+        forth->send_cuts = hop->cuts[0];
+        forth->receive = hop->stage[0];
+        forth->receive_cuts = hop->cuts[1];
+    } else forth->whole = hop->kind == TUTTI_HOP_MERGE ? hop->stage[0] : hop->x;
+    if (!edge->wants_dx || m->options.forward_only) return;
+    tutti_move *back = new_move(m, node, hop, true);
+    if (hop->kind == TUTTI_HOP_ASSEMBLE) {
+        back->send = hop->stage[1];
+        back->send_cuts = hop->cuts[1];
+        back->receive = target(edge, h);
+        back->receive_cuts = hop->cuts[0];
+    } else {
+        back->leaves = hop->leaves;
+        back->partial_count = hop->root_count;
+        back->partials = hop->kind == TUTTI_HOP_MERGE ? hop->ordered : hop->partial;
+    }
+}
+
+tutti_status tutti_moves_init(tutti_model *m)
+{
+    int hops = 0;
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
+            hops += m->nodes[i].edges[k].hop_count;
+    TUTTI_TRY(tutti_alloc(&m->moves, 2 * (size_t)hops, sizeof *m->moves));
+    for (int i = 0; i < m->node_count; i++)
+        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
+            for (int h = 0; h < m->nodes[i].edges[k].hop_count; h++)
+                describe(m, &m->nodes[i], &m->nodes[i].edges[k], h);
+    return TUTTI_OK;
+}
+
+static tutti_status carry_out(tutti_model *m, tutti_node *node, int move)
+{
+    const tutti_model_hooks *hooks = &m->options.hooks;
+    TUTTI_ASSERT(hooks->move);
+    const double start = tutti_now();
+    const tutti_status s = hooks->move(hooks->user, move);
+    node->times.move += tutti_now() - start;
+    return s;
+}
+
+/* ---- bringing together and taking apart ---- */
+
+/* Rows of 'width' floats, 'from_row' apart, to rows 'to_row' apart. */
+static void copy_rows(int rows, size_t width, const float *from, size_t from_row, float *to,
+                      size_t to_row)
+{
+    for (size_t i = 0; i < (size_t)rows; i++)
+        memcpy(to + i * to_row, from + i * from_row, width * sizeof(float));
+}
+
+/* [members][rows][features of the member] <-> [rows][row] */
+static void join_features(const tutti_hop *hop, int rows, const float *apart, float *joined)
+{
+    for (int i = 0; i < hop->members; i++) {
+        const size_t begin = hop->features[i], width = hop->features[i + 1] - begin;
+        copy_rows(rows, width, apart + (size_t)rows * begin, width, joined + begin, hop->row);
+    }
+}
+
+static void part_features(const tutti_hop *hop, int rows, const float *joined, float *apart)
+{
+    for (int i = 0; i < hop->members; i++) {
+        const size_t begin = hop->features[i], width = hop->features[i + 1] - begin;
+        copy_rows(rows, width, joined + begin, hop->row, apart + (size_t)rows * begin, width);
+    }
+}
+
+/* ---- forward ---- */
+
+static tutti_status hop_forward(tutti_model *m, tutti_node *node, tutti_hop *hop, const float *from,
+                                int n)
+{
+    switch (hop->kind) {
+    case TUTTI_HOP_ASSEMBLE:
+        TUTTI_TRY(carry_out(m, node, hop->move[0]));
+        join_features(hop, own_samples(hop), hop->stage[0], hop->x);
+        return TUTTI_OK;
+    case TUTTI_HOP_SPREAD:
+        memcpy(hop->x + hop->cuts[0][hop->member], from, (size_t)n * hop->row * sizeof(float));
+        return carry_out(m, node, hop->move[0]);
+    case TUTTI_HOP_MERGE:
+        memcpy(hop->stage[0] + hop->cuts[0][hop->member], from,
+               (size_t)group_samples(hop) * own_features(hop) * sizeof(float));
+        TUTTI_TRY(carry_out(m, node, hop->move[0]));
+        join_features(hop, group_samples(hop), hop->stage[0], hop->x);
+    }
+    return TUTTI_OK;
+}
+
+tutti_status tutti_hops_forward(tutti_model *m, tutti_node *node, int k, const tutti_pass *pass)
+{
+    tutti_edge *edge = &node->edges[k];
+    for (int h = 0; h < edge->hop_count; h++) {
+        const float *from = source(m, edge, h);
+        if (!from) from = tutti_input_form(m, node, k, pass);
+        TUTTI_TRY(hop_forward(m, node, &edge->hops[h], from, pass->n));
+    }
+    return TUTTI_OK;
+}
+
+/* ---- backward ---- */
+
+/* The own strip of a reduced gradient, masked by the ReLU it goes back through. */
+static void take_strip(const tutti_model *m, const float *sum, size_t count, const float *mask,
+                       float *to)
+{
+    if (mask) tutti_relu_backward(m->options.row, m->options.team, count, sum, mask, to);
+    else tutti_scale(m->options.row, m->options.team, count, 1, sum, to);
+}
+
+static tutti_status hop_backward(tutti_model *m, tutti_node *node, tutti_hop *hop,
+                                 const float *mask, float *to)
+{
+    const size_t own = hop->cuts[0][hop->member], count = hop->cuts[0][hop->member + 1] - own;
+    switch (hop->kind) {
+    case TUTTI_HOP_ASSEMBLE:
+        part_features(hop, own_samples(hop), hop->partial[0], hop->stage[1]);
+        return carry_out(m, node, hop->move[1]);
+    case TUTTI_HOP_SPREAD:
+        TUTTI_TRY(carry_out(m, node, hop->move[1]));
+        take_strip(m, hop->partial[0] + own, count, mask, to);
+        return TUTTI_OK;
+    case TUTTI_HOP_MERGE:
+        for (int r = 0; r < hop->root_count; r++)
+            part_features(hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
+        TUTTI_TRY(carry_out(m, node, hop->move[1]));
+        take_strip(m, hop->ordered[0] + own, count, mask, to);
+    }
+    return TUTTI_OK;
+}
+
+tutti_status tutti_hops_backward(tutti_model *m, tutti_node *node, int k)
+{
+    tutti_edge *edge = &node->edges[k];
+    const bool relu = edge->from >= 0 && tutti_ends_in_relu(m->nodes[edge->from].layer);
+    for (int h = edge->hop_count - 1; h >= 0; h--)
+        TUTTI_TRY(hop_backward(m, node, &edge->hops[h], relu ? source(m, edge, h) : NULL,
+                               target(edge, h)));
+    return TUTTI_OK;
+}
