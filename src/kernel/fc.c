@@ -22,11 +22,13 @@
 #include "kernel/fc_kernels.h"
 
 enum {
-    CHAIN_PIECE = 256, /* inputs of a piece of forward's chain */
-    SAMPLES = 256,     /* samples that forward and data hold in cache at a time */
-    LEAF_RUN = 2,      /* leaves of data's tree a tile does at a time */
-    DATA_INPUTS = 192, /* inputs of a run of backward-data, at most */
-    WEIGHT_INPUTS = 1024,
+    FEW_SAMPLES = 12,     /* a grain of fewer is worth joining in pairs */
+    CHAIN_PIECE = 256,    /* inputs of a piece of forward's chain */
+    SAMPLES = 256,        /* samples that forward and data hold in cache at a time */
+    LEAF_RUN = 2,         /* leaves of data's tree a tile does at a time */
+    DATA_INPUTS = 192,    /* inputs of a run of backward-data, at most */
+    WEIGHT_INPUTS = 1024, /* of a run of backward-weights, at most, ... */
+    FAR_INPUTS = 192,     /* ... and when partial sums wait for other samples */
 };
 
 struct tutti_fc {
@@ -117,7 +119,9 @@ static size_t data_dx_floats(const tutti_fc *fc, int n)
     return (size_t)data_inputs(fc, n) * filled(least(n, SAMPLES));
 }
 
-enum { WEIGHTS_STACK = TUTTI_TREE_LEVELS * TUTTI_FC_TILE };
+enum { NEAR_STACK = TUTTI_TREE_LEVELS * TUTTI_FC_TILE };
+
+static size_t far_floats(const tutti_fc *fc, int n);
 
 size_t tutti_fc_scratch(const tutti_fc *fc, int n)
 {
@@ -129,7 +133,10 @@ size_t tutti_fc_scratch(const tutti_fc *fc, int n)
     }
     take(&weights, (size_t)n * fc->in);
     take(&weights, (size_t)n * fc->out);
-    for (int t = 0; t < fc->threads; t++) take(&weights, WEIGHTS_STACK);
+    for (int t = 0; t < fc->threads; t++) {
+        take(&weights, NEAR_STACK);
+        take(&weights, far_floats(fc, n));
+    }
     return data.used > weights.used ? data.used : weights.used;
 }
 
@@ -354,15 +361,45 @@ int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scr
 
 /* ---- backward-weights ---- */
 
+/* How the samples are cut so that a run of them stays in the first-level cache: into subtrees of
+ * 'grains' grains (a power of two), or a grain of many samples into pieces. */
+typedef struct run_plan {
+    int grains, runs;
+    int piece; /* samples at a time */
+    bool pairs;
+} run_plan;
+
+static run_plan plan_runs(const tutti_fc *fc, const tutti_grains *grains, int n)
+{
+    const int columns = fc->kernels->weights_blocks * TUTTI_BLOCK;
+    const int room = (int)(fc->caches.l1 / 2 / sizeof(float)) / columns;
+    const int per_grain = tutti_ceil_div(n < 1 ? 1 : n, grains->count < 1 ? 1 : grains->count);
+    run_plan plan = {.grains = 1, .piece = n, .pairs = per_grain < FEW_SAMPLES};
+    if (plan.pairs) plan.grains = 2;
+    while (plan.grains < grains->count && 2 * plan.grains * per_grain <= room) plan.grains *= 2;
+    if (per_grain > room) plan.piece = room < 32 ? 32 : room;
+    plan.runs = tutti_ceil_div(grains->count, plan.grains);
+    return plan;
+}
+
 typedef struct weights_pass {
     const tutti_fc *fc;
     const tutti_grains *grains;
-    int n, outputs;
-    const float *x, *dy; /* from the first grain's first sample on */
+    run_plan plan;
+    int n, outputs, inputs; /* inputs: of a run */
+    const float *x, *dy;    /* from the first grain's first sample on */
     float *dw, *db;
-    float *x_packed, *dy_packed, *stack;
+    float *x_packed, *dy_packed, *near, *far;
+    size_t far_floats;
     bool stream;
 } weights_pass;
+
+/* Floats of one thread's partial sums that wait for other runs; there are at most n runs. */
+static size_t far_floats(const tutti_fc *fc, int n)
+{
+    return (size_t)FAR_INPUTS * fc->kernels->weights_blocks * TUTTI_BLOCK *
+           (tutti_tree_height(n) + 1);
+}
 
 static void weights_pack_member(void *arg, int member, int size)
 {
@@ -378,20 +415,67 @@ static void weights_pack_member(void *arg, int member, int size)
                             (size_t)pass->outputs, pass->dy_packed + o * block, block);
 }
 
-static tutti_fc_weights_job weights_job(const weights_pass *pass, int block, int block_end,
-                                        int member)
+/* The run's samples of a job that is complete but for them: one grain in pieces, or several. */
+static void weights_run(const weights_pass *pass, tutti_fc_weights_job *job)
 {
-    return (tutti_fc_weights_job){
+    const run_plan *plan = &pass->plan;
+    const int first = job->run * plan->grains, *grain = pass->grains->begin + first;
+    const float *x = job->x, *dy = job->dy;
+    job->grains = least(plan->grains, pass->grains->count - first);
+    const int end = grain[job->grains] - pass->grains->begin[0];
+    int sample = grain[0] - pass->grains->begin[0];
+    do {
+        const int piece_end = job->grains > 1 ? end : least(sample + plan->piece, end);
+        const int piece[2] = {sample, piece_end};
+        job->first = sample == grain[0] - pass->grains->begin[0];
+        job->last = piece_end == end;
+        job->begin = job->grains > 1 ? grain : piece;
+        job->x = x + (size_t)sample * TUTTI_BLOCK;
+        job->dy = dy + (size_t)sample * TUTTI_BLOCK;
+        pass->fc->kernels->weights(job);
+        sample = piece_end;
+    } while (sample < end);
+    job->x = x;
+    job->dy = dy;
+}
+
+/* A panel of outputs for inputs 'input' .. 'input_end'-1, run after run. */
+static void weights_panel(const weights_pass *pass, int block, int block_end, int input,
+                          int input_end, int member)
+{
+    const size_t packed = (size_t)pass->n * TUTTI_BLOCK;
+    tutti_fc_weights_job job = {
+        .inputs = input_end - input,
         .blocks = block_end - block,
-        .grains = pass->grains->count,
-        .begin = pass->grains->begin,
-        .x_block = (size_t)pass->n * TUTTI_BLOCK,
-        .dy = pass->dy_packed + (size_t)block * pass->n * TUTTI_BLOCK,
-        .dy_block = (size_t)pass->n * TUTTI_BLOCK,
-        .stack = pass->stack + (size_t)member * WEIGHTS_STACK,
+        .runs = pass->plan.runs,
+        .pairs = pass->plan.pairs,
+        .x = pass->x_packed + (size_t)input * pass->n,
+        .x_block = packed,
+        .dy = pass->dy_packed + block * packed,
+        .dy_block = packed,
+        .near = pass->near + (size_t)member * NEAR_STACK,
+        .far = pass->far + (size_t)member * pass->far_floats,
+        .levels = tutti_tree_height(pass->plan.runs) + 1,
+        .dw = pass->dw + ((size_t)block * pass->fc->in + input) * TUTTI_BLOCK,
         .dw_block = (size_t)pass->fc->in * TUTTI_BLOCK,
         .stream = pass->stream,
     };
+    for (job.run = 0; job.run < job.runs; job.run++) weights_run(pass, &job);
+}
+
+static void weights_bias(const weights_pass *pass, const rectangle *part, int member)
+{
+    const size_t packed = (size_t)pass->n * TUTTI_BLOCK;
+    const tutti_fc_weights_job job = {
+        .blocks = part->a_end - part->a,
+        .grains = pass->grains->count,
+        .begin = pass->grains->begin,
+        .first = true,
+        .dy = pass->dy_packed + part->a * packed,
+        .dy_block = packed,
+        .near = pass->near + (size_t)member * NEAR_STACK,
+    };
+    pass->fc->kernels->bias(&job, pass->db + part->a * TUTTI_BLOCK);
 }
 
 static void weights_member(void *arg, int member, int size)
@@ -401,19 +485,12 @@ static void weights_member(void *arg, int member, int size)
     const rectangle part = part_of(blocks_of(pass->outputs), blocks_of(fc->in), member, size);
     const int blocks = part.a_end - part.a, end = part.b_end * TUTTI_BLOCK;
     const int panels = panels_of(blocks, fc->kernels->weights_blocks);
-    for (int i = part.b * TUTTI_BLOCK; i < end; i += WEIGHT_INPUTS)
-        for (int p = 0; p < panels; p++) {
-            const int block = part.a + tutti_share_begin(blocks, panels, p);
-            tutti_fc_weights_job job =
-                weights_job(pass, block, part.a + tutti_share_begin(blocks, panels, p + 1), member);
-            job.inputs = least(WEIGHT_INPUTS, end - i);
-            job.x = pass->x_packed + (size_t)i * pass->n;
-            job.dw = pass->dw + ((size_t)block * fc->in + i) * TUTTI_BLOCK;
-            fc->kernels->weights(&job);
-        }
-    if (!pass->db || part.b > 0 || blocks == 0) return;
-    const tutti_fc_weights_job job = weights_job(pass, part.a, part.a_end, member);
-    fc->kernels->bias(&job, pass->db + part.a * TUTTI_BLOCK);
+    for (int i = part.b * TUTTI_BLOCK; i < end; i += pass->inputs)
+        for (int p = 0; p < panels; p++)
+            weights_panel(pass, part.a + tutti_share_begin(blocks, panels, p),
+                          part.a + tutti_share_begin(blocks, panels, p + 1), i,
+                          least(i + pass->inputs, end), member);
+    if (pass->db && part.b == 0 && blocks > 0) weights_bias(pass, &part, member);
 }
 
 void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scratch,
@@ -421,13 +498,18 @@ void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scrat
                                const float *dy, float *dw, float *db)
 {
     TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
-    const int first = grains->count ? grains->begin[0] : 0;
-    const int n = grains->count ? grains->begin[grains->count] - first : 0;
-    const size_t bytes = (size_t)filled(outputs) * fc->in * sizeof *dw;
+    const size_t count = (size_t)filled(outputs) * fc->in;
+    if (grains->count == 0) {
+        memset(dw, 0, count * sizeof *dw);
+        if (db) memset(db, 0, (size_t)filled(outputs) * sizeof *db);
+        return;
+    }
+    const int first = grains->begin[0], n = grains->begin[grains->count] - first;
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, n)};
     weights_pass pass = {
         .fc = fc,
         .grains = grains,
+        .plan = plan_runs(fc, grains, n),
         .n = n,
         .outputs = filled(outputs),
         .x = x + (size_t)first * fc->in,
@@ -436,9 +518,13 @@ void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scrat
         .db = db,
         .x_packed = take(&arena, (size_t)n * fc->in),
         .dy_packed = take(&arena, (size_t)n * fc->out),
-        .stack = take(&arena, (size_t)WEIGHTS_STACK * fc->threads),
-        .stream = bytes > fc->caches.l3 && (uintptr_t)dw % TUTTI_CACHE_LINE == 0,
+        .near = take(&arena, (size_t)NEAR_STACK * fc->threads),
+        .far = take(&arena, far_floats(fc, n) * fc->threads),
+        .far_floats = far_floats(fc, n),
+        .stream = count * sizeof *dw > fc->caches.l3 && (uintptr_t)dw % TUTTI_CACHE_LINE == 0,
     };
+    const bool alone = pass.plan.runs == 1 && pass.plan.piece >= n;
+    pass.inputs = alone ? WEIGHT_INPUTS : FAR_INPUTS;
     tutti_team_run(team, weights_pack_member, &pass);
     tutti_team_run(team, weights_member, &pass);
 }

@@ -40,17 +40,23 @@ typedef struct tutti_fc_data_job {
     size_t dx_row;
 } tutti_fc_data_job;
 
-/* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: the tree over grains. */
+/* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is
+ * a subtree, so runs are the leaves of a smaller tree, or a piece of one grain's chain. */
 typedef struct tutti_fc_weights_job {
     int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 outputs: 1 .. the row's limit */
-    int grains;
-    const int *begin; /* grain g is samples begin[g] .. begin[g+1]-1; x and dy start at begin[0] */
-    const float *x;   /* [inputs/16][samples][16], x_block apart */
+    int run, runs;      /* this run, and all of them */
+    int grains;         /* of this run */
+    const int *begin;   /* grain g of it is samples begin[g] .. begin[g+1]-1 */
+    bool first, last;   /* the piece of the chain starts it, ends it; both true with whole grains */
+    bool pairs;         /* join neighbours in registers: for grains of few samples */
+    const float *x; /* [inputs/16][samples][16], x_block apart, from the run's first sample on */
     size_t x_block;
-    const float *dy; /* [blocks][samples][16], dy_block apart */
+    const float *dy; /* [blocks][samples][16], dy_block apart, likewise */
     size_t dy_block;
-    float *stack; /* (tutti_tree_height(grains) + 1) register tiles */
-    float *dw;    /* [blocks][inputs][16], dw_block apart */
+    float *near; /* the run's own stack: tutti_tree_height(grains) + 1 register tiles */
+    float *far;  /* the stacks of all tiles over runs, that live from the first run to the last: */
+    int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
+    float *dw;   /* [blocks][inputs][16], dw_block apart; written by the last run */
     size_t dw_block;
     bool stream; /* store around the caches; dw is aligned to a cache line */
 } tutti_fc_weights_job;

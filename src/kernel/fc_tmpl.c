@@ -28,29 +28,39 @@ enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
 /* Tiles: as many accumulators as registers allow beside the columns and a scalar. */
 #if VLEN == 16
 enum { BLOCKS = 3, FORWARD_ROWS = 8, WEIGHTS_ROWS = 8 };
+#define BLOCKS_3 1
 #elif VLEN == 8
 enum { BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
+#define BLOCKS_3 0
 #else
 enum { BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
+#define BLOCKS_3 0
 #endif
 enum { TILE = 28 * VECS };
+
+/* acc[row][column vector] += a[row] b[column] */
+INLINE void step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
+                 size_t b_block)
+{
+    vf column[BLOCKS * VECS];
+    UNROLL(16)
+    for (int v = 0; v < blocks * VECS; v++)
+        column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
+    UNROLL(28)
+    for (int r = 0; r < rows; r++) {
+        const vf scalar = vf_set1(a[r * a_row]);
+        UNROLL(16)
+        for (int v = 0; v < blocks * VECS; v++)
+            acc[r * blocks * VECS + v] = vf_fma(scalar, column[v], acc[r * blocks * VECS + v]);
+    }
+}
 
 /* acc[row][column vector] += a[row][k] b[k][column], k = 0 .. count-1 in order. */
 INLINE void chain(vf *acc, int rows, int blocks, int count, const float *a, size_t a_row,
                   size_t a_step, const float *b, size_t b_block)
 {
     for (int k = 0; k < count; k++) {
-        vf column[BLOCKS * VECS];
-        UNROLL(16)
-        for (int v = 0; v < blocks * VECS; v++)
-            column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
-        UNROLL(28)
-        for (int r = 0; r < rows; r++) {
-            const vf scalar = vf_set1(a[r * a_row]);
-            UNROLL(16)
-            for (int v = 0; v < blocks * VECS; v++)
-                acc[r * blocks * VECS + v] = vf_fma(scalar, column[v], acc[r * blocks * VECS + v]);
-        }
+        step(acc, rows, blocks, a, a_row, b, b_block);
         a += a_step;
         b += TUTTI_BLOCK;
     }
@@ -62,12 +72,36 @@ INLINE void zero(vf *acc, int count)
     for (int i = 0; i < count; i++) acc[i] = vf_zero();
 }
 
+/* The same with the product of the first step in place of a sum that starts at +0: one instruction
+ * and no register to clear. */
+INLINE void first_step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
+                       size_t b_block)
+{
+    vf column[BLOCKS * VECS];
+    UNROLL(16)
+    for (int v = 0; v < blocks * VECS; v++)
+        column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
+    UNROLL(28)
+    for (int r = 0; r < rows; r++) {
+        const vf scalar = vf_set1(a[r * a_row]);
+        UNROLL(16)
+        for (int v = 0; v < blocks * VECS; v++)
+            acc[r * blocks * VECS + v] = vf_mul(scalar, column[v]);
+    }
+}
+
 /* ---- the tree ---- */
 
 INLINE void add_from(vf *acc, int count, const float *stack)
 {
     UNROLL(32)
     for (int i = 0; i < count; i++) acc[i] = vf_add(vf_load(stack + i * VLEN), acc[i]);
+}
+
+INLINE void load_from(vf *acc, int count, const float *stack)
+{
+    UNROLL(32)
+    for (int i = 0; i < count; i++) acc[i] = vf_load(stack + i * VLEN);
 }
 
 INLINE void store_to(float *stack, int count, const vf *acc)
@@ -230,63 +264,151 @@ static void data(const tutti_fc_data_job *job)
 
 /* ---- backward-weights ---- */
 
-INLINE void weights_store(const tutti_fc_weights_job *job, int input, int rows, int blocks,
+INLINE void weights_store(float *dw, size_t dw_block, bool stream, int rows, int blocks,
                           const vf *acc)
 {
-    float *dw = job->dw + (size_t)input * TUTTI_BLOCK;
     UNROLL(28)
     for (int r = 0; r < rows; r++) {
         UNROLL(16)
         for (int v = 0; v < blocks * VECS; v++) {
-            float *to = dw + (v / VECS) * job->dw_block + r * TUTTI_BLOCK + (v % VECS) * VLEN;
-            if (job->stream) vf_stream(to, acc[r * blocks * VECS + v]);
+            float *to = dw + (v / VECS) * dw_block + r * TUTTI_BLOCK + (v % VECS) * VLEN;
+            if (stream) vf_stream(to, acc[r * blocks * VECS + v]);
             else vf_store(to, acc[r * blocks * VECS + v]);
         }
     }
 }
 
-/* Sums x[.][row] dy[.][column] over all grains into acc. */
-INLINE void weights_sum(vf *acc, const tutti_fc_weights_job *job, int rows, int blocks,
-                        const float *x, size_t x_row, size_t x_step)
+/* Where a tile finds its operands: sample s at x + s * x_step and dy + s * 16. */
+typedef struct operands {
+    const float *x, *dy;
+    size_t x_row, x_step, dy_block;
+} operands;
+
+/* A chain over samples 'sample' .. 'end'-1, which acc continues or starts. */
+INLINE void samples(vf *acc, int rows, int blocks, const operands *from, int sample, int end,
+                    bool start)
 {
-    zero(acc, rows * blocks * VECS);
-    for (int g = 0; g < job->grains; g++) {
-        const int begin = job->begin[g] - job->begin[0];
-        const int count = job->begin[g + 1] - job->begin[g];
-        if (g) zero(acc, rows * blocks * VECS);
-        chain(acc, rows, blocks, count, x + begin * x_step, x_row, x_step,
-              job->dy + (size_t)begin * TUTTI_BLOCK, job->dy_block);
-        join_leaf(acc, rows * blocks * VECS, g, job->grains, job->stack);
+    const float *x = from->x + sample * from->x_step;
+    const float *dy = from->dy + (size_t)sample * TUTTI_BLOCK;
+    if (start && sample == end) zero(acc, rows * blocks * VECS);
+    else if (start) {
+        first_step(acc, rows, blocks, x, from->x_row, dy, from->dy_block);
+        chain(acc, rows, blocks, end - sample - 1, x + from->x_step, from->x_row, from->x_step,
+              dy + TUTTI_BLOCK, from->dy_block);
+    } else chain(acc, rows, blocks, end - sample, x, from->x_row, from->x_step, dy, from->dy_block);
+}
+
+INLINE void sum_grains(vf *acc, const tutti_fc_weights_job *job, int rows, int blocks,
+                       const operands *from)
+{
+    const int grains = job->grains, *const begin = job->begin, zeroth = begin[0];
+    float *const stack = job->near;
+    for (int g = 0; g < grains; g++) {
+        samples(acc, rows, blocks, from, begin[g] - zeroth, begin[g + 1] - zeroth, job->first);
+        join_leaf(acc, rows * blocks * VECS, g, grains, stack);
     }
 }
 
-INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, int blocks)
+/* The same with neighbouring grains joined before they touch the stack: with 4 samples a grain
+ * loads and stores of partial sums would cost as much as the products. */
+INLINE void grain_of_4(vf *acc, int rows, int blocks, const operands *from, int sample)
 {
-    vf acc[TILE];
-    weights_sum(acc, job, rows, blocks,
-                job->x + input / TUTTI_BLOCK * job->x_block + input % TUTTI_BLOCK, 1, TUTTI_BLOCK);
-    weights_store(job, input, rows, blocks, acc);
+    const float *x = from->x + sample * from->x_step;
+    const float *dy = from->dy + (size_t)sample * TUTTI_BLOCK;
+    first_step(acc, rows, blocks, x, from->x_row, dy, from->dy_block);
+    UNROLL(3)
+    for (int k = 1; k < 4; k++)
+        step(acc, rows, blocks, x + k * from->x_step, from->x_row, dy + k * TUTTI_BLOCK,
+             from->dy_block);
 }
 
-INLINE void weights_block(const tutti_fc_weights_job *job, int input, int blocks)
+INLINE void sum_pair(vf *acc, int rows, int blocks, const operands *from, int first, int middle,
+                     int end)
 {
-    int r = 0;
-    for (; r + WEIGHTS_ROWS <= TUTTI_BLOCK; r += WEIGHTS_ROWS)
-        weights_tile(job, input + r, WEIGHTS_ROWS, blocks);
-    if (TUTTI_BLOCK % WEIGHTS_ROWS)
-        weights_tile(job, input + r, TUTTI_BLOCK % WEIGHTS_ROWS, blocks);
+    vf right[TILE];
+    if (middle - first == 4 && end - middle == 4) {
+        grain_of_4(acc, rows, blocks, from, first);
+        grain_of_4(right, rows, blocks, from, middle);
+    } else {
+        samples(acc, rows, blocks, from, first, middle, true);
+        samples(right, rows, blocks, from, middle, end, true);
+    }
+    UNROLL(32)
+    for (int i = 0; i < rows * blocks * VECS; i++) acc[i] = vf_add(acc[i], right[i]);
 }
+
+INLINE void sum_pairs(vf *acc, const tutti_fc_weights_job *job, int rows, int blocks,
+                      const operands *from)
+{
+    const int grains = job->grains, *const begin = job->begin, zeroth = begin[0];
+    float *const stack = job->near;
+    for (int g = 0; g < grains; g += 2) {
+        const int first = begin[g] - zeroth, middle = begin[g + 1] - zeroth;
+        if (g + 1 < grains) sum_pair(acc, rows, blocks, from, first, middle, begin[g + 2] - zeroth);
+        else samples(acc, rows, blocks, from, first, middle, true);
+        join_leaf(acc, rows * blocks * VECS, g / 2, (grains + 1) / 2, stack);
+    }
+}
+
+/* One run for one tile, and its place in the tree over runs. */
+INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, int blocks,
+                         bool pairs)
+{
+    vf acc[TILE];
+    const int count = rows * blocks * VECS;
+    const operands from = {job->x + input / TUTTI_BLOCK * job->x_block + input % TUTTI_BLOCK,
+                           job->dy, 1, TUTTI_BLOCK, job->dy_block};
+    float *far = job->far + (size_t)input * blocks * TUTTI_BLOCK * job->levels;
+    float *const top = far + __builtin_popcount((unsigned)job->run) * count * VLEN;
+    zero(acc, count);
+    if (!job->first) load_from(acc, count, top);
+    if (pairs) sum_pairs(acc, job, rows, blocks, &from);
+    else sum_grains(acc, job, rows, blocks, &from);
+    if (!job->last) {
+        store_to(top, count, acc);
+        return;
+    }
+    join_leaf(acc, count, job->run, job->runs, far);
+    if (job->run + 1 < job->runs) return;
+    float *dw = job->dw + (size_t)input * TUTTI_BLOCK;
+    if (job->stream) weights_store(dw, job->dw_block, true, rows, blocks, acc);
+    else weights_store(dw, job->dw_block, false, rows, blocks, acc);
+}
+
+/* All inputs, a panel of 'blocks' blocks wide. */
+INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
+{
+    enum { REST = TUTTI_BLOCK % WEIGHTS_ROWS };
+    for (int i = 0; i < job->inputs; i += TUTTI_BLOCK) {
+        int r = 0;
+        for (; r + WEIGHTS_ROWS <= TUTTI_BLOCK; r += WEIGHTS_ROWS)
+            weights_tile(job, i + r, WEIGHTS_ROWS, blocks, false);
+        if (REST) weights_tile(job, i + r, REST ? REST : 1, blocks, false);
+    }
+}
+
+#if VLEN == 16
+INLINE void weights_panel_of_pairs(const tutti_fc_weights_job *job, int blocks)
+{
+    for (int i = 0; i < job->inputs; i += 4) weights_tile(job, i, 4, blocks, true);
+}
+#else
+#define weights_panel_of_pairs weights_panel /* too few registers for two tiles of sums */
+#endif
 
 static void weights(const tutti_fc_weights_job *job)
 {
-    for (int i = 0; i < job->inputs; i += TUTTI_BLOCK) {
-        switch (job->blocks) {
-        case 1: weights_block(job, i, 1); break;
-#if VLEN == 16
-        case 2: weights_block(job, i, 2); break;
-        case 3: weights_block(job, i, 3); break;
+    switch (job->blocks + (job->pairs ? BLOCKS : 0)) {
+    case 1: weights_panel(job, 1); break;
+#if BLOCKS_3
+    case 2: weights_panel(job, 2); break;
+    case 3: weights_panel(job, 3); break;
 #endif
-        }
+    case BLOCKS + 1: weights_panel_of_pairs(job, 1); break;
+#if BLOCKS_3
+    case BLOCKS + 2: weights_panel_of_pairs(job, 2); break;
+    case BLOCKS + 3: weights_panel_of_pairs(job, 3); break;
+#endif
     }
     if (job->stream) vf_stream_end();
 }
@@ -294,11 +416,11 @@ static void weights(const tutti_fc_weights_job *job)
 static void bias(const tutti_fc_weights_job *job, float *db)
 {
     static const float one = 1.0f;
-    tutti_fc_weights_job part = *job;
     for (int b = 0; b < job->blocks; b++) {
         vf acc[TILE];
-        part.dy = job->dy + b * job->dy_block;
-        weights_sum(acc, &part, 1, 1, &one, 0, 0);
+        const operands from = {&one, job->dy + b * job->dy_block, 0, 0, 0};
+        zero(acc, VECS);
+        sum_grains(acc, job, 1, 1, &from);
         store_to(db + b * TUTTI_BLOCK, VECS, acc);
     }
 }

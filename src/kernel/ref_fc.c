@@ -68,8 +68,10 @@ void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, 
             counter tree = {0};
             for (int g = 0; g < grains->count; g++) {
                 float leaf = 0.0f;
-                for (int s = grains->begin[g]; s < grains->begin[g + 1]; s++)
-                    leaf = fmaf(x[(size_t)s * in + i], dy[(size_t)s * out + o], leaf);
+                for (int s = grains->begin[g]; s < grains->begin[g + 1]; s++) {
+                    const float factor = x[(size_t)s * in + i], term = dy[(size_t)s * out + o];
+                    leaf = s == grains->begin[g] ? factor * term : fmaf(factor, term, leaf);
+                }
                 add_leaf(&tree, leaf);
             }
             dw[weight_at(in, o, i)] = total(&tree);
@@ -78,7 +80,8 @@ void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, 
         for (int g = 0; g < grains->count; g++) {
             float leaf = 0.0f;
             for (int s = grains->begin[g]; s < grains->begin[g + 1]; s++)
-                leaf += dy[(size_t)s * out + o];
+                leaf = s == grains->begin[g] ? dy[(size_t)s * out + o]
+                                             : leaf + dy[(size_t)s * out + o];
             add_leaf(&tree, leaf);
         }
         if (db) db[o] = total(&tree);
