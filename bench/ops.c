@@ -1,0 +1,374 @@
+/* Passes that only stream through memory, against the rate of a plain copy.
+ *
+ *   bench/ops [--threads N] [--mib N] [--seconds S] [--only NAME] [--json]
+ *
+ * Each pass runs alternately with a copy of arrays of the same size (whose stores go around the
+ * caches: the fastest copy there is), and both report the best of their rounds, because the rates
+ * of a machine that others use too can double from one second to the next. Bytes are those the
+ * pass must move: every input read once, every output written once. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli.h"
+#include "kernel/layout.h"
+#include "kernel/ops.h"
+#include "kernel/pool.h"
+
+typedef struct ops_options {
+    int threads, mib;
+    double seconds;
+    const char *only;
+    bool json;
+} ops_options;
+
+#define AT(field) offsetof(ops_options, field)
+// clang-format off
+static const cli_option options[] = {
+    {"threads|t", CLI_INT,  AT(threads), 0, 1024, "0", .help = "threads; 0: one per core"},
+    {"mib",       CLI_INT,  AT(mib),     1, 4096, "64", .help = "MiB of the largest array"},
+    {"seconds",   CLI_REAL, AT(seconds), 0.01, 60, "1", .help = "per pass, with its copy"},
+    {"only",      CLI_TEXT, AT(only),    .help = "passes whose name has this in it"},
+    {"json",      CLI_FLAG, AT(json),    .help = "print JSON"},
+    {.name = NULL},
+};
+// clang-format on
+
+/* Activations are n x 64 channels x 64 x 64 pixels; n follows from --mib. */
+enum { CHANNELS = 64, SIDE = 64, PIXELS = SIDE * SIDE, CLASSES = 1000 };
+
+typedef struct bench {
+    const tutti_kernels *row;
+    tutti_team *team;
+    int n;
+    size_t count; /* floats of an array */
+    float *a, *b, *c, *d;
+    uint16_t *tap;
+    int32_t *labels;
+    volatile double sink;
+} bench;
+
+/* ---- the passes: each moves so many arrays of b->count floats ---- */
+
+static const tutti_pool_shape pool2 = {
+    .c = CHANNELS, .h = SIDE, .w = SIDE, .r = 2, .s = 2, .stride_h = 2, .stride_w = 2};
+static const tutti_pool_shape pool3 = {.c = CHANNELS,
+                                       .h = SIDE,
+                                       .w = SIDE,
+                                       .r = 3,
+                                       .s = 3,
+                                       .stride_h = 2,
+                                       .stride_w = 2,
+                                       .ceil_mode = true};
+static const tutti_pool_shape global = {
+    .c = CHANNELS, .h = SIDE, .w = SIDE, .r = SIDE, .s = SIDE, .stride_h = 1, .stride_w = 1};
+static const tutti_lrn lrn5 = {5, 1e-4f, 0.75f, 2.0f};
+static const tutti_sgd momentum = {1e-9f, 0.9f, 1e-9f, 1.0f, false};
+static const tutti_sgd nesterov = {1e-9f, 0.9f, 1e-9f, 1.0f, true};
+static const tutti_dropout half = {0.5f, {.seed = 1, .purpose = TUTTI_RANDOM_DROPOUT}, 0};
+
+#define PASS(name) static void name(bench *b)
+PASS(run_add)
+{
+    tutti_add(b->row, b->team, b->count, b->a, b->b, false, b->c);
+}
+PASS(run_add_relu)
+{
+    tutti_add(b->row, b->team, b->count, b->a, b->b, true, b->c);
+}
+PASS(run_add_to)
+{
+    tutti_add(b->row, b->team, b->count, b->a, b->b, false, b->a);
+}
+PASS(run_scale)
+{
+    tutti_scale(b->row, b->team, b->count, 0.999f, b->a, b->b);
+}
+PASS(run_axpy)
+{
+    tutti_axpy(b->row, b->team, b->count, 1e-6f, b->a, b->b);
+}
+PASS(run_squares)
+{
+    b->sink = tutti_square_sum(b->row, b->team, b->count, b->a);
+}
+PASS(run_relu)
+{
+    tutti_relu(b->row, b->team, b->count, b->a, b->b);
+}
+PASS(run_relu_back)
+{
+    tutti_relu_backward(b->row, b->team, b->count, b->a, b->b, b->c);
+}
+PASS(run_sigmoid)
+{
+    tutti_sigmoid(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+}
+PASS(run_sigmoid_back)
+{
+    tutti_sigmoid_backward(b->row, b->team, b->count, b->a, b->b, NULL, b->c);
+}
+PASS(run_tanh)
+{
+    tutti_tanh(b->row, b->team, b->count, b->a, b->c);
+}
+PASS(run_tanh_back)
+{
+    tutti_tanh_backward(b->row, b->team, b->count, b->a, b->b, NULL, b->c);
+}
+PASS(run_dropout)
+{
+    tutti_dropout_forward(b->row, b->team, &half, b->n, CHANNELS, PIXELS, b->a, b->c);
+}
+PASS(run_lrn)
+{
+    tutti_lrn_forward(b->row, b->team, &lrn5, b->n, CHANNELS, PIXELS, b->a, b->c);
+}
+PASS(run_lrn_back)
+{
+    tutti_lrn_backward(b->row, b->team, &lrn5, b->n, CHANNELS, PIXELS, b->a, b->b, NULL, b->c);
+}
+PASS(run_max2)
+{
+    tutti_max_pool_forward(b->row, b->team, &pool2, b->n, b->a, b->c, b->tap);
+}
+PASS(run_max2_back)
+{
+    tutti_max_pool_backward(b->row, b->team, &pool2, b->n, b->a, b->tap, b->b, b->c);
+}
+PASS(run_max3)
+{
+    tutti_max_pool_forward(b->row, b->team, &pool3, b->n, b->a, b->c, b->tap);
+}
+PASS(run_max3_back)
+{
+    tutti_max_pool_backward(b->row, b->team, &pool3, b->n, b->a, b->tap, b->b, b->c);
+}
+PASS(run_mean2)
+{
+    tutti_average_pool_forward(b->row, b->team, &pool2, b->n, b->a, b->c);
+}
+PASS(run_mean2_back)
+{
+    tutti_average_pool_backward(b->row, b->team, &pool2, b->n, b->a, NULL, b->c);
+}
+PASS(run_mean)
+{
+    tutti_average_pool_forward(b->row, b->team, &global, b->n, b->a, b->c);
+}
+PASS(run_mean_back)
+{
+    tutti_average_pool_backward(b->row, b->team, &global, b->n, b->a, b->b, b->c);
+}
+static int table_rows(const bench *b)
+{
+    return (int)(b->count / tutti_round_up(CLASSES, TUTTI_BLOCK));
+}
+PASS(run_softmax)
+{
+    tutti_softmax(b->row, b->team, table_rows(b), CLASSES, b->a, b->labels, b->c, b->d);
+}
+PASS(run_softmax_back)
+{
+    tutti_softmax_backward(b->row, b->team, table_rows(b), CLASSES, b->a, b->labels, 0.1f, b->c);
+}
+PASS(run_momentum)
+{
+    tutti_sgd_step(b->row, b->team, &momentum, b->count, b->a, b->b, b->d);
+}
+PASS(run_nesterov)
+{
+    tutti_sgd_step(b->row, b->team, &nesterov, b->count, b->a, b->b, b->d);
+}
+PASS(run_concat)
+{
+    const int parts[2] = {CHANNELS / 4, CHANNELS - CHANNELS / 4};
+    const float *const x[2] = {b->a, b->b};
+    tutti_concat(b->team, b->n, 2, parts, PIXELS, x, b->c);
+}
+PASS(run_to_blocked)
+{
+    tutti_nchw_to_blocked(b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+}
+PASS(run_to_nchw)
+{
+    tutti_blocked_to_nchw(b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+}
+
+/* A quarter of an array is what a 2x2 pool makes of it; taps take two bytes a float. */
+static const double quarter = 0.25, taps = 0.125;
+
+typedef struct pass {
+    const char *name;
+    void (*run)(bench *b);
+    double reads, writes; /* in arrays */
+    bool streams;         /* does so little that memory should be its limit */
+} pass;
+
+static const pass passes[] = {
+    {"add", run_add, 2, 1, true},
+    {"add, ReLU", run_add_relu, 2, 1, true},
+    {"add in place", run_add_to, 2, 1, true},
+    {"scale", run_scale, 1, 1, true},
+    {"axpy", run_axpy, 2, 1, true},
+    {"sum of squares", run_squares, 1, 0, true},
+    {"relu", run_relu, 1, 1, true},
+    {"relu backward", run_relu_back, 2, 1, true},
+    {"sigmoid", run_sigmoid, 1, 1, true},
+    {"sigmoid backward", run_sigmoid_back, 2, 1, true},
+    {"tanh", run_tanh, 1, 1, true},
+    {"tanh backward", run_tanh_back, 2, 1, true},
+    {"dropout", run_dropout, 1, 1, true},
+    {"max pool 2x2", run_max2, 1, quarter + taps, true},
+    {"max pool 2x2 backward", run_max2_back, 2 * quarter + taps, 1, true},
+    {"max pool 3x3/2", run_max3, 1, quarter + taps, true},
+    {"max pool 3x3/2 backward", run_max3_back, 2 * quarter + taps, 1, true},
+    {"average pool 2x2", run_mean2, 1, quarter, true},
+    {"average pool 2x2 backward", run_mean2_back, quarter, 1, true},
+    {"global average pool", run_mean, 1, 0, true},
+    {"global average pool backward", run_mean_back, 1, 1, true},
+    {"softmax, loss", run_softmax, 1, 1, true},
+    {"softmax backward", run_softmax_back, 1, 1, true},
+    {"SGD, momentum", run_momentum, 3, 2, true},
+    {"SGD, Nesterov", run_nesterov, 3, 2, true},
+    {"concat", run_concat, 1, 1, true},
+    {"lrn 5", run_lrn, 1, 1, false},
+    {"lrn 5 backward", run_lrn_back, 2, 1, false},
+    {"NCHW to blocked", run_to_blocked, 1, 1, false},
+    {"blocked to NCHW", run_to_nchw, 1, 1, false},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+/* ---- timing ---- */
+
+static void copy_share(void *arg, int member, int size)
+{
+    const bench *b = arg;
+    const size_t steps = b->count / 64, each = (steps + (size_t)size - 1) / (size_t)size;
+    const size_t begin = each * (size_t)member, end = begin + each < steps ? begin + each : steps;
+    if (begin < end) b->row->stream_copy(b->c + begin * 64, b->a + begin * 64, (end - begin) * 64);
+}
+
+static double time_of_copy(bench *b)
+{
+    const double start = tutti_now();
+    tutti_team_run(b->team, copy_share, b);
+    return tutti_now() - start;
+}
+
+static double time_of(bench *b, const pass *p)
+{
+    const double start = tutti_now();
+    p->run(b);
+    return tutti_now() - start;
+}
+
+typedef struct result {
+    double rate, copy; /* GB/s */
+} result;
+
+static result measure(bench *b, const pass *p, double seconds)
+{
+    double best = 1e9, copy = 1e9;
+    p->run(b);
+    for (const double end = tutti_now() + seconds; tutti_now() < end;) {
+        const double c = time_of_copy(b), t = time_of(b, p);
+        if (c < copy) copy = c;
+        if (t < best) best = t;
+    }
+    const double bytes = (double)b->count * sizeof(float) * 1e-9;
+    return (result){(p->reads + p->writes) * bytes / best, 2.0 * bytes / copy};
+}
+
+/* ---- setting up ---- */
+
+static tutti_status set_up(bench *b, const ops_options *o)
+{
+    const size_t sample = (size_t)CHANNELS * PIXELS;
+    b->n = (int)(((size_t)o->mib << 20) / sizeof(float) / sample);
+    if (b->n < 1) b->n = 1;
+    b->count = (size_t)b->n * sample;
+    TUTTI_TRY(tutti_kernels_choose(&b->row));
+    TUTTI_TRY(tutti_team_create(&b->team, o->threads));
+    TUTTI_TRY(tutti_alloc(&b->tap, b->count, sizeof *b->tap));
+    TUTTI_TRY(tutti_alloc(&b->labels, b->count / CLASSES + 1, sizeof *b->labels));
+    float **arrays[] = {&b->a, &b->b, &b->c, &b->d};
+    for (int k = 0; k < 4; k++) {
+        TUTTI_TRY(tutti_alloc(arrays[k], b->count, sizeof(float)));
+        for (size_t i = 0; i < b->count; i++)
+            (*arrays[k])[i] = (float)((i * 2654435761u + (size_t)k) % 2001) * 1e-3f - 1.0f;
+    }
+    return TUTTI_OK;
+}
+
+static void tear_down(bench *b)
+{
+    tutti_team_destroy(&b->team);
+    tutti_free(b->tap);
+    tutti_free(b->labels);
+    tutti_free(b->a);
+    tutti_free(b->b);
+    tutti_free(b->c);
+    tutti_free(b->d);
+}
+
+static void report(json_t *rows, const pass *p, result r)
+{
+    if (rows)
+        json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:b}", "pass", p->name, "gbs",
+                                              r.rate, "copy_gbs", r.copy, "percent",
+                                              100.0 * r.rate / r.copy, "streams", p->streams));
+    else printf("%-30s %7.1f %7.1f %6.0f%%\n", p->name, r.rate, r.copy, 100.0 * r.rate / r.copy);
+    fflush(stdout);
+}
+
+static tutti_status run_all(const ops_options *o, json_t *rows)
+{
+    bench b = {0};
+    const tutti_status s = set_up(&b, o);
+    if (s == TUTTI_OK && !rows)
+        printf("%s, %d threads, arrays of %.0f MiB\n%-30s %7s %7s %7s\n", b.row->name,
+               tutti_team_size(b.team), (double)b.count * sizeof(float) / 1048576.0, "pass", "GB/s",
+               "copy", "percent");
+    for (int i = 0; s == TUTTI_OK && i < PASSES; i++)
+        if (!o->only || strstr(passes[i].name, o->only))
+            report(rows, &passes[i], measure(&b, &passes[i], o->seconds));
+    tear_down(&b);
+    return s;
+}
+
+static int run(const cli_call *call)
+{
+    const ops_options *o = call->values;
+    json_t *rows = o->json ? json_array() : NULL;
+    const tutti_status s = run_all(o, rows);
+    if (rows) {
+        json_t *all = json_pack("{s:o}", "rows", rows);
+        if (s == TUTTI_OK) json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+        if (s == TUTTI_OK) printf("\n");
+        json_decref(all);
+    }
+    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+}
+
+static const cli_verb verb = {
+    "ops", "measure passes against a copy", options, sizeof(ops_options), run, NULL};
+
+int main(int argc, char **argv)
+{
+    ops_options values;
+    char why[512];
+    const cli_call call = {&verb, &values};
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        cli_help(&verb, stdout);
+        return 0;
+    }
+    if (!cli_parse(&verb, &values, argc - 1, argv + 1, why, sizeof why)) {
+        fprintf(stderr, "ops: %s\n", why);
+        return CLI_USAGE_ERROR;
+    }
+    return verb.run(&call);
+}
