@@ -3,9 +3,10 @@
  *   bench/ops [--threads N] [--mib N] [--seconds S] [--only NAME] [--json]
  *
  * Each pass runs alternately with a copy of arrays of the same size (whose stores go around the
- * caches: the fastest copy there is), and both report the best of their rounds, because the rates
- * of a machine that others use too can double from one second to the next. Bytes are those the
- * pass must move: every input read once, every output written once. */
+ * caches: the fastest copy there is), because the rates of a machine that others use too can
+ * double from one second to the next. The rates are the best of all rounds; the percentage is the
+ * median over the rounds of the pass against the copies just before and after it. Bytes are those
+ * the pass must move: every input read once, every output written once. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,21 +267,34 @@ static double time_of(bench *b, const pass *p)
     return tutti_now() - start;
 }
 
+enum { MAX_ROUNDS = 10000 };
+
 typedef struct result {
-    double rate, copy; /* GB/s */
+    double rate, copy, percent; /* GB/s, GB/s, median of the rounds' percent of copy */
 } result;
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 static result measure(bench *b, const pass *p, double seconds)
 {
-    double best = 1e9, copy = 1e9;
-    p->run(b);
-    for (const double end = tutti_now() + seconds; tutti_now() < end;) {
-        const double c = time_of_copy(b), t = time_of(b, p);
-        if (c < copy) copy = c;
-        if (t < best) best = t;
-    }
+    static double percent[MAX_ROUNDS];
     const double bytes = (double)b->count * sizeof(float) * 1e-9;
-    return (result){(p->reads + p->writes) * bytes / best, 2.0 * bytes / copy};
+    double best = 1e9, copy = 1e9, before = time_of_copy(b);
+    int rounds = 0;
+    p->run(b);
+    for (const double end = tutti_now() + seconds; tutti_now() < end && rounds < MAX_ROUNDS;) {
+        const double t = time_of(b, p), after = time_of_copy(b);
+        percent[rounds++] = 50.0 * (p->reads + p->writes) / t * (before + after) / 2.0;
+        if (after < copy) copy = after;
+        if (t < best) best = t;
+        before = after;
+    }
+    qsort(percent, (size_t)rounds, sizeof *percent, compare);
+    return (result){(p->reads + p->writes) * bytes / best, 2.0 * bytes / copy, percent[rounds / 2]};
 }
 
 /* ---- setting up ---- */
@@ -319,9 +333,9 @@ static void report(json_t *rows, const pass *p, result r)
 {
     if (rows)
         json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:b}", "pass", p->name, "gbs",
-                                              r.rate, "copy_gbs", r.copy, "percent",
-                                              100.0 * r.rate / r.copy, "streams", p->streams));
-    else printf("%-30s %7.1f %7.1f %6.0f%%\n", p->name, r.rate, r.copy, 100.0 * r.rate / r.copy);
+                                              r.rate, "copy_gbs", r.copy, "percent", r.percent,
+                                              "streams", p->streams));
+    else printf("%-30s %7.1f %7.1f %6.0f%%\n", p->name, r.rate, r.copy, r.percent);
     fflush(stdout);
 }
 

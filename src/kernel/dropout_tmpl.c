@@ -33,12 +33,11 @@ INLINE void philox(vi c[4], const tutti_random_key *key, uint32_t group, int par
     }
 }
 
-tutti_drop_fn NAME(op_drop);
-void NAME(op_drop)(const tutti_random_key *key, uint32_t threshold, float factor, uint32_t first,
-                   uint32_t end, const float *x, const float *mask, float *y)
+INLINE void drop_all(const tutti_random_key *key, const tutti_drop *drop, uint32_t first,
+                     uint32_t end, const float *x, const float *mask, float *y, bool stream)
 {
-    const vi limit = vi_set1((int)threshold);
-    const vf scale = vf_set1(factor);
+    const vi limit = vi_set1((int)drop->threshold);
+    const vf scale = vf_set1(drop->factor);
     for (uint32_t group = first / 4; group * 4 < end; group++)
         for (int part = 0; part < PARTS; part++) {
             vi number[4];
@@ -50,7 +49,17 @@ void NAME(op_drop)(const tutti_random_key *key, uint32_t threshold, float factor
                 const size_t at = (size_t)(vector - first) * TUTTI_BLOCK + (size_t)part * VLEN;
                 vf kept = vf_keep(vi_ge_u(number[j], limit), vf_mul(scale, vf_load(x + at)));
                 if (mask) kept = vf_gate(kept, vf_load(mask + at));
-                vf_store(y + at, kept);
+                vf_put(y + at, kept, stream);
             }
         }
+}
+
+tutti_drop_fn NAME(op_drop);
+void NAME(op_drop)(const tutti_random_key *key, const tutti_drop *drop, uint32_t first,
+                   uint32_t end, const float *x, const float *mask, float *y)
+{
+    if (drop->stream) {
+        drop_all(key, drop, first, end, x, mask, y, true);
+        vf_stream_end();
+    } else drop_all(key, drop, first, end, x, mask, y, false);
 }

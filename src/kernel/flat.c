@@ -42,9 +42,16 @@ static void run_rest(tutti_flat_fn *kernel, const tutti_flat *flat, size_t begin
     if (flat->v) memcpy(flat->v + begin, v, rest * sizeof *v);
 }
 
+static bool is_input(const tutti_flat *flat)
+{
+    return flat->y == flat->a || flat->y == flat->b || flat->y == flat->mask;
+}
+
 void tutti_flat_run(tutti_team *team, tutti_flat_fn *kernel, const tutti_flat *flat, size_t count)
 {
-    flat_job job = {kernel, flat, count / TUTTI_BLOCK};
+    tutti_flat whole = *flat;
+    whole.stream = !is_input(flat) && tutti_streams(flat->y, count);
+    flat_job job = {kernel, &whole, count / TUTTI_BLOCK};
     tutti_team_run(tutti_team_for(team, count), run_share, &job);
     const size_t rest = count % TUTTI_BLOCK;
     if (rest) run_rest(kernel, flat, count - rest, rest);

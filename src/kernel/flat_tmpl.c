@@ -3,10 +3,19 @@
 #include "kernel/isa/math.h"
 #include "kernel/ops_kernels.h"
 
-#define FLAT(name)                 \
-    tutti_flat_fn NAME(op_##name); \
-    void NAME(op_##name)(const tutti_flat *f, size_t begin, size_t end)
-#define EACH(i) for (size_t i = begin; i < end; i += VLEN)
+/* Defines the kernel 'name' by the body that follows, compiled with either kind of store. */
+#define FLAT(name)                                                                       \
+    INLINE void name##_body(const tutti_flat *f, size_t begin, size_t end, bool stream); \
+    tutti_flat_fn NAME(op_##name);                                                       \
+    void NAME(op_##name)(const tutti_flat *f, size_t begin, size_t end)                  \
+    {                                                                                    \
+        if (f->stream) {                                                                 \
+            name##_body(f, begin, end, true);                                            \
+            vf_stream_end();                                                             \
+        } else name##_body(f, begin, end, false);                                        \
+    }                                                                                    \
+    INLINE void name##_body(const tutti_flat *f, size_t begin, size_t end, bool stream)
+#define EACH(i) UNROLL(4) for (size_t i = begin; i < end; i += VLEN)
 
 /* a where mask > 0 or NaN, else zero; a itself without a mask */
 INLINE vf masked(vf a, const float *mask, size_t i)
@@ -14,26 +23,30 @@ INLINE vf masked(vf a, const float *mask, size_t i)
     return mask ? vf_gate(a, vf_load(mask + i)) : a;
 }
 
+INLINE void add(const tutti_flat *f, bool relu, size_t begin, size_t end, bool stream)
+{
+    EACH(i)
+    {
+        const vf sum = vf_add(vf_load(f->a + i), vf_load(f->b + i));
+        vf_put(f->y + i, relu ? vf_gate(sum, sum) : sum, stream);
+    }
+}
+
 FLAT(add)
 {
-    const float *a = f->a, *b = f->b;
-    float *y = f->y;
-    if (f->relu) EACH(i)
-        {
-            const vf sum = vf_add(vf_load(a + i), vf_load(b + i));
-            vf_store(y + i, vf_gate(sum, sum));
-        }
-    else EACH(i) vf_store(y + i, vf_add(vf_load(a + i), vf_load(b + i)));
+    if (f->relu) add(f, true, begin, end, stream);
+    else add(f, false, begin, end, stream);
 }
 
 FLAT(scale)
 {
     const vf factor = vf_set1(f->factor);
-    EACH(i) vf_store(f->y + i, vf_mul(factor, vf_load(f->a + i)));
+    EACH(i) vf_put(f->y + i, vf_mul(factor, vf_load(f->a + i)), stream);
 }
 
 FLAT(axpy)
 {
+    (void)stream; /* y is read too */
     const vf factor = vf_set1(f->factor);
     EACH(i) vf_store(f->y + i, vf_fma(factor, vf_load(f->a + i), vf_load(f->y + i)));
 }
@@ -43,13 +56,13 @@ FLAT(relu)
     EACH(i)
     {
         const vf a = vf_load(f->a + i);
-        vf_store(f->y + i, vf_gate(a, a));
+        vf_put(f->y + i, vf_gate(a, a), stream);
     }
 }
 
 FLAT(mask)
 {
-    EACH(i) vf_store(f->y + i, masked(vf_load(f->a + i), f->mask, i));
+    EACH(i) vf_put(f->y + i, masked(vf_load(f->a + i), f->mask, i), stream);
 }
 
 FLAT(sigmoid)
@@ -59,7 +72,7 @@ FLAT(sigmoid)
     {
         const vi lane = vi_add(vi_lanes(), vi_set1((int)(i % TUTTI_BLOCK)));
         const vf y = vf_sigmoid(vf_load(f->a + i));
-        vf_store(f->y + i, vf_select(vi_ge_u(lane, lanes), vf_zero(), y));
+        vf_put(f->y + i, vf_select(vi_ge_u(lane, lanes), vf_zero(), y), stream);
     }
 }
 
@@ -70,13 +83,13 @@ FLAT(sigmoid_backward)
     {
         const vf y = vf_load(f->b + i);
         const vf dx = vf_mul(vf_load(f->a + i), vf_mul(y, vf_sub(one, y)));
-        vf_store(f->y + i, masked(dx, f->mask, i));
+        vf_put(f->y + i, masked(dx, f->mask, i), stream);
     }
 }
 
 FLAT(tanh)
 {
-    EACH(i) vf_store(f->y + i, vf_tanh(vf_load(f->a + i)));
+    EACH(i) vf_put(f->y + i, vf_tanh(vf_load(f->a + i)), stream);
 }
 
 FLAT(tanh_backward)
@@ -86,18 +99,18 @@ FLAT(tanh_backward)
     {
         const vf y = vf_load(f->b + i);
         const vf dx = vf_mul(vf_load(f->a + i), vf_fma(vf_sub(vf_zero(), y), y, one));
-        vf_store(f->y + i, masked(dx, f->mask, i));
+        vf_put(f->y + i, masked(dx, f->mask, i), stream);
     }
 }
 
 FLAT(exp)
 {
-    EACH(i) vf_store(f->y + i, vf_exp(vf_load(f->a + i)));
+    EACH(i) vf_put(f->y + i, vf_exp(vf_load(f->a + i)), stream);
 }
 
 FLAT(log)
 {
-    EACH(i) vf_store(f->y + i, vf_log(vf_load(f->a + i)));
+    EACH(i) vf_put(f->y + i, vf_log(vf_load(f->a + i)), stream);
 }
 
 INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)
@@ -120,6 +133,7 @@ INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin,
 
 FLAT(sgd)
 {
+    (void)stream;
     if (f->sgd->momentum == 0.0f) sgd(f, false, false, begin, end);
     else if (f->sgd->nesterov) sgd(f, true, true, begin, end);
     else sgd(f, true, false, begin, end);

@@ -15,7 +15,11 @@
 #include "kernel/isa/math.h"
 #include "kernel/ops_kernels.h"
 
-enum { TILE = 8, B = TUTTI_BLOCK };
+#include <string.h>
+
+/* Pixels of a tile: enough that what was stored into the windows has left the store buffer when it
+ * is loaded at other addresses, which cannot be forwarded. */
+enum { TILE = 32, B = TUTTI_BLOCK };
 
 /* Three blocks of a tile of pixels. */
 typedef struct window {
@@ -55,7 +59,7 @@ INLINE vf sum_of(const tutti_lrn *lrn, const float *lane)
 
 tutti_lrn_fn NAME(op_lrn_forward);
 void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
-                          const float *x, const float *dy, const float *mask, float *y)
+                          const float *x, const float *dy, const float *mask, float *y, bool stream)
 {
     (void)dy, (void)mask;
     const vf power = vf_set1(-lrn->beta);
@@ -63,7 +67,8 @@ void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begi
     for (int pixel = begin; pixel < end; pixel += TILE) {
         const int tile = end - pixel < TILE ? end - pixel : TILE;
         const size_t first = (size_t)pixel * B;
-        window win = {{{0}}};
+        window win;
+        memset(&win, 0, sizeof win);
         advance(&win, x + first, tile);
         for (int b = 0; b < blocks; b++) {
             const size_t at = (size_t)b * plane + first;
@@ -72,10 +77,11 @@ void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begi
                 for (int l = 0; l < B; l += VLEN) {
                     const float *lane = win.at[t] + B + l;
                     const vf shrink = vf_exp(vf_mul(power, vf_log(scale_of(lrn, lane))));
-                    vf_store(y + at + t * B + l, vf_mul(vf_load(lane), shrink));
+                    vf_put(y + at + t * B + l, vf_mul(vf_load(lane), shrink), stream);
                 }
         }
     }
+    if (stream) vf_stream_end();
 }
 
 /* What a tile carries from block to block in the backward pass. */
@@ -103,7 +109,7 @@ INLINE void take_block(const tutti_lrn *lrn, carried *c, int b, const float *dy,
 
 /* dx of block b, when the window of x has moved to block b+1. */
 INLINE void give_block(const tutti_lrn *lrn, const carried *c, int b, const float *mask, float *dx,
-                       int tile)
+                       int tile, bool stream)
 {
     const vf factor = vf_set1(-2.0f * lrn->alpha * lrn->beta / (float)lrn->size);
     for (int t = 0; t < tile; t++)
@@ -111,19 +117,21 @@ INLINE void give_block(const tutti_lrn *lrn, const carried *c, int b, const floa
             const vf x = vf_load(c->x.at[t] + l), sum = sum_of(lrn, c->q.at[t] + B + l);
             vf d = vf_fma(vf_mul(factor, x), sum, vf_load(c->direct[b % 2][t] + l));
             if (mask) d = vf_gate(d, vf_load(mask + t * B + l));
-            vf_store(dx + t * B + l, d);
+            vf_put(dx + t * B + l, d, stream);
         }
 }
 
 tutti_lrn_fn NAME(op_lrn_backward);
 void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
-                           const float *x, const float *dy, const float *mask, float *dx)
+                           const float *x, const float *dy, const float *mask, float *dx,
+                           bool stream)
 {
     const size_t plane = (size_t)pixels * B;
     for (int pixel = begin; pixel < end; pixel += TILE) {
         const int tile = end - pixel < TILE ? end - pixel : TILE;
         const size_t first = (size_t)pixel * B;
-        carried c = {.x = {{{0}}}, .q = {{{0}}}};
+        carried c;
+        memset(&c, 0, sizeof c);
         advance(&c.x, x + first, tile);
         for (int b = 0; b <= blocks; b++) {
             const size_t at = (size_t)b * plane + first;
@@ -131,7 +139,8 @@ void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int beg
             take_block(lrn, &c, b, b < blocks ? dy + at : NULL, tile);
             if (b == 0) continue;
             const size_t before = at - plane;
-            give_block(lrn, &c, b - 1, mask ? mask + before : NULL, dx + before, tile);
+            give_block(lrn, &c, b - 1, mask ? mask + before : NULL, dx + before, tile, stream);
         }
     }
+    if (stream) vf_stream_end();
 }

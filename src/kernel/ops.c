@@ -114,6 +114,7 @@ void tutti_sigmoid(const tutti_kernels *row, tutti_team *team, int n, int c, int
 typedef struct drop_job {
     tutti_drop_fn *kernel;
     const tutti_dropout *dropout;
+    tutti_drop drop;
     size_t samples, vectors, first; /* vectors of a sample; number of its first one */
     const float *x, *mask;
     float *y;
@@ -123,11 +124,9 @@ static void drop_sample(const drop_job *job, size_t sample, size_t begin, size_t
 {
     tutti_random_key key = job->dropout->key;
     key.sample += (uint32_t)sample;
-    const float rate = job->dropout->rate;
     const size_t at = (sample * job->vectors + begin) * TUTTI_BLOCK;
-    job->kernel(&key, (uint32_t)((double)rate * 0x1p32), 1.0f / (1.0f - rate),
-                (uint32_t)(job->first + begin), (uint32_t)(job->first + end), job->x + at,
-                job->mask ? job->mask + at : NULL, job->y + at);
+    job->kernel(&key, &job->drop, (uint32_t)(job->first + begin), (uint32_t)(job->first + end),
+                job->x + at, job->mask ? job->mask + at : NULL, job->y + at);
 }
 
 static void drop_share(void *arg, int member, int size)
@@ -149,8 +148,11 @@ void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
 {
     const size_t vectors = blocks_of(c) * (size_t)pixels;
     const size_t first = (size_t)dropout->first_block * (size_t)pixels;
-    drop_job job = {row->ops->drop, dropout, (size_t)n, vectors, first, dy, mask, dx};
-    tutti_team_run(tutti_team_for(team, job.samples * vectors * TUTTI_BLOCK), drop_share, &job);
+    const size_t floats = (size_t)n * vectors * TUTTI_BLOCK;
+    const tutti_drop drop = {(uint32_t)((double)dropout->rate * 0x1p32),
+                             1.0f / (1.0f - dropout->rate), dx != dy && tutti_streams(dx, floats)};
+    drop_job job = {row->ops->drop, dropout, drop, (size_t)n, vectors, first, dy, mask, dx};
+    tutti_team_run(tutti_team_for(team, floats), drop_share, &job);
 }
 
 void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tutti_dropout *dropout,
@@ -167,6 +169,7 @@ typedef struct lrn_job {
     int samples, blocks, pixels;
     const float *x, *dy, *mask;
     float *dx;
+    bool stream;
 } lrn_job;
 
 static void lrn_share(void *arg, int member, int size)
@@ -181,21 +184,23 @@ static void lrn_share(void *arg, int member, int size)
         const size_t at = sample * sample_floats;
         job->kernel(job->lrn, job->blocks, job->pixels, (int)(mine.begin - start), (int)end,
                     job->x + at, job->dy ? job->dy + at : NULL, job->mask ? job->mask + at : NULL,
-                    job->dx + at);
+                    job->dx + at, job->stream);
         mine.begin = start + end;
     }
 }
 
 static void run_lrn(tutti_team *team, lrn_job *job)
 {
-    const size_t floats = (size_t)job->samples * (size_t)job->blocks * (size_t)job->pixels;
-    tutti_team_run(tutti_team_for(team, floats * TUTTI_BLOCK), lrn_share, job);
+    const size_t vectors = (size_t)job->samples * (size_t)job->blocks * (size_t)job->pixels;
+    job->stream = tutti_streams(job->dx, vectors * TUTTI_BLOCK);
+    tutti_team_run(tutti_team_for(team, vectors * TUTTI_BLOCK), lrn_share, job);
 }
 
 void tutti_lrn_forward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
                        int c, int pixels, const float *x, float *y)
 {
-    lrn_job job = {row->ops->lrn_forward, lrn, n, (int)blocks_of(c), pixels, x, NULL, NULL, y};
+    lrn_job job = {
+        row->ops->lrn_forward, lrn, n, (int)blocks_of(c), pixels, x, NULL, NULL, y, false};
     run_lrn(team, &job);
 }
 
@@ -203,6 +208,7 @@ void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_
                         int c, int pixels, const float *x, const float *dy, const float *mask,
                         float *dx)
 {
-    lrn_job job = {row->ops->lrn_backward, lrn, n, (int)blocks_of(c), pixels, x, dy, mask, dx};
+    lrn_job job = {
+        row->ops->lrn_backward, lrn, n, (int)blocks_of(c), pixels, x, dy, mask, dx, false};
     run_lrn(team, &job);
 }

@@ -12,7 +12,8 @@ typedef struct tutti_flat {
     float *y, *v;
     float factor;
     bool relu;
-    int lanes; /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
+    bool stream; /* y is large, no input and aligned: store it around the caches */
+    int lanes;   /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
     const tutti_sgd *sgd;
 } tutti_flat;
 typedef void tutti_flat_fn(const tutti_flat *flat, size_t begin, size_t end);
@@ -23,26 +24,32 @@ typedef void tutti_leaf_squares_fn(size_t leaves, const float *x, double *sums);
 /* Vectors first .. end-1 (of 16 floats, counted over all channels of the layer) of the sample that
  * key->sample names; x, mask (may be NULL) and y point at vector 'first'. An element stays when its
  * number is >= threshold and is multiplied by 'factor'. */
-typedef void tutti_drop_fn(const tutti_random_key *key, uint32_t threshold, float factor,
-                           uint32_t first, uint32_t end, const float *x, const float *mask,
-                           float *y);
+typedef struct tutti_drop {
+    uint32_t threshold;
+    float factor;
+    bool stream;
+} tutti_drop;
+typedef void tutti_drop_fn(const tutti_random_key *key, const tutti_drop *drop, uint32_t first,
+                           uint32_t end, const float *x, const float *mask, float *y);
 
 /* Pixels begin .. end-1 of one sample. Forward has neither dy nor mask, and writes y into dx. */
 typedef void tutti_lrn_fn(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
-                          const float *x, const float *dy, const float *mask, float *dx);
+                          const float *x, const float *dy, const float *mask, float *dx,
+                          bool stream);
 
 /* One sample; label may be NULL, then there is no loss. */
 typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *p,
                               float *loss);
 
-/* One plane: one channel block of one sample. */
+/* One plane: one channel block of one sample. 'stream' as above. */
 typedef void tutti_max_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,
-                               uint16_t *tap);
+                               uint16_t *tap, bool stream);
 typedef void tutti_max_unpool_fn(const tutti_pool_shape *shape, const float *dy,
-                                 const uint16_t *tap, const float *y_mask, float *dx);
-typedef void tutti_average_pool_fn(const tutti_pool_shape *shape, const float *x, float *y);
+                                 const uint16_t *tap, const float *y_mask, float *dx, bool stream);
+typedef void tutti_average_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,
+                                   bool stream);
 typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float *dy,
-                                     const float *mask, float *dx);
+                                     const float *mask, float *dx, bool stream);
 
 // clang-format off
 #define TUTTI_OPS_MAP(X)                                          \

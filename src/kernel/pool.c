@@ -53,6 +53,7 @@ typedef struct pool_job {
     float *to;
     uint16_t *tap;
     const uint16_t *won;
+    bool stream;
 } pool_job;
 
 static void run(tutti_team *team, tutti_team_job *share, pool_job *job)
@@ -67,7 +68,7 @@ static void max_share(void *arg, int member, int size)
     const tutti_range mine = tutti_range_of(job->planes, size, member);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->max_pool(job->shape, job->from + i * in, job->to + i * out,
-                           job->tap ? job->tap + i * out : NULL);
+                           job->tap ? job->tap + i * out : NULL, job->stream);
 }
 
 void tutti_max_pool_forward(const tutti_kernels *row, tutti_team *team,
@@ -75,6 +76,7 @@ void tutti_max_pool_forward(const tutti_kernels *row, tutti_team *team,
                             uint16_t *tap)
 {
     pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    job.stream = tutti_streams(y, job.planes * out_plane(shape));
     job.from = x, job.to = y, job.tap = tap;
     run(team, max_share, &job);
 }
@@ -86,7 +88,7 @@ static void unmax_share(void *arg, int member, int size)
     const tutti_range mine = tutti_range_of(job->planes, size, member);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->max_unpool(job->shape, job->from + i * out, job->won + i * out,
-                             job->mask ? job->mask + i * out : NULL, job->to + i * in);
+                             job->mask ? job->mask + i * out : NULL, job->to + i * in, job->stream);
 }
 
 void tutti_max_pool_backward(const tutti_kernels *row, tutti_team *team,
@@ -94,6 +96,7 @@ void tutti_max_pool_backward(const tutti_kernels *row, tutti_team *team,
                              const uint16_t *tap, const float *y_mask, float *dx)
 {
     pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    job.stream = tutti_streams(dx, job.planes * in_plane(shape));
     job.from = dy, job.won = tap, job.mask = y_mask, job.to = dx;
     run(team, unmax_share, &job);
 }
@@ -104,13 +107,14 @@ static void average_share(void *arg, int member, int size)
     const size_t in = in_plane(job->shape), out = out_plane(job->shape);
     const tutti_range mine = tutti_range_of(job->planes, size, member);
     for (size_t i = mine.begin; i < mine.end; i++)
-        job->ops->average_pool(job->shape, job->from + i * in, job->to + i * out);
+        job->ops->average_pool(job->shape, job->from + i * in, job->to + i * out, job->stream);
 }
 
 void tutti_average_pool_forward(const tutti_kernels *row, tutti_team *team,
                                 const tutti_pool_shape *shape, int n, const float *x, float *y)
 {
     pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    job.stream = tutti_streams(y, job.planes * out_plane(shape));
     job.from = x, job.to = y;
     run(team, average_share, &job);
 }
@@ -122,7 +126,8 @@ static void unaverage_share(void *arg, int member, int size)
     const tutti_range mine = tutti_range_of(job->planes, size, member);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->average_unpool(job->shape, job->from + i * out,
-                                 job->mask ? job->mask + i * in : NULL, job->to + i * in);
+                                 job->mask ? job->mask + i * in : NULL, job->to + i * in,
+                                 job->stream);
 }
 
 void tutti_average_pool_backward(const tutti_kernels *row, tutti_team *team,
@@ -130,6 +135,7 @@ void tutti_average_pool_backward(const tutti_kernels *row, tutti_team *team,
                                  const float *mask, float *dx)
 {
     pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    job.stream = tutti_streams(dx, job.planes * in_plane(shape));
     job.from = dy, job.mask = mask, job.to = dx;
     run(team, unaverage_share, &job);
 }

@@ -2,8 +2,11 @@
 #ifndef TUTTI_KERNEL_SHARE_H
 #define TUTTI_KERNEL_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/memory.h"
 #include "base/team.h"
 
 typedef struct tutti_range {
@@ -25,6 +28,16 @@ enum { TUTTI_SMALL = 1 << 14 };
 static inline tutti_team *tutti_team_for(tutti_team *team, size_t floats)
 {
     return floats < TUTTI_SMALL ? NULL : team;
+}
+
+/* Whether an output of so many floats is stored around the caches. A plain store first fetches the
+ * line it writes, a third of the traffic of a copy; but what the caches can hold until it is read
+ * again had better stay there. */
+enum { TUTTI_STREAMED = 4 << 20 };
+
+static inline bool tutti_streams(const float *y, size_t floats)
+{
+    return floats >= TUTTI_STREAMED && (uintptr_t)y % TUTTI_CACHE_LINE == 0;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TUTTI_ISA_H
 #error "TUTTI_ISA_H must name the vocabulary header"
 #endif
+#include <stdbool.h>
 #include TUTTI_ISA_H
 
 #define NAME_PASTE(name, isa)  tutti_##name##_##isa
@@ -19,3 +20,10 @@
 #else
 #define UNROLL(count) PRAGMA(GCC unroll count)
 #endif
+
+/* A store, around the caches or not; where it may be, vf_stream_end follows. */
+INLINE void vf_put(float *p, vf x, bool stream)
+{
+    if (stream) vf_stream(p, x);
+    else vf_store(p, x);
+}
