@@ -53,7 +53,7 @@ static void prepare_sgd(tutti_trainer *t)
     };
 }
 
-static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
+tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news *news)
 {
     tutti_batch batch;
     const double start = tutti_now();
@@ -65,10 +65,16 @@ static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
     t->step_exposed = 0;
     prepare_sgd(t);
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)t->step, batch.samples, batch.labels));
-    TUTTI_TRY(tutti_sync_finish(t, &l->norm));
+    TUTTI_TRY(tutti_sync_finish(t, norm));
     t->compute += tutti_now() - start - t->data_wait - t->step_exposed;
     t->step++;
-    const tutti_status s = tutti_pulse_beat(t, tutti_model_ranks(t->model), news);
+    return tutti_pulse_beat(t, tutti_model_ranks(t->model), news);
+}
+
+static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
+{
+    const double start = tutti_now();
+    const tutti_status s = tutti_trainer_step(t, &l->norm, news);
     l->seconds[t->step & 1] = tutti_now() - start;
     return s;
 }

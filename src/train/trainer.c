@@ -73,6 +73,7 @@ static tutti_status open_data(tutti_trainer *t)
     tutti_data_options d = tutti_data_defaults();
     const tutti_shape in = tutti_net_input(t->net);
     d.shape = (tutti_sample_shape){in.c, in.h, in.w};
+    d.classes = tutti_net_classes(t->net);
     d.seed = o->seed;
     d.augment = o->augment;
     d.skip_bad = o->skip_bad;

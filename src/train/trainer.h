@@ -108,6 +108,13 @@ tutti_status tutti_trainer_open(tutti_trainer *trainer, const tutti_train_option
                                 bool evaluates_only) TUTTI_MUST_CHECK;
 void tutti_trainer_close(tutti_trainer *trainer);
 
+/* ---- train.c ---- */
+
+/* Collective. One step. Sets *norm to the gradient's norm where clipping asks for it (else NaN) and
+ * *news to what all ranks know of the step before. */
+tutti_status tutti_trainer_step(tutti_trainer *trainer, double *norm,
+                                tutti_pulse_news *news) TUTTI_MUST_CHECK;
+
 /* ---- sync.c ---- */
 
 tutti_status tutti_sync_create(tutti_trainer *trainer) TUTTI_MUST_CHECK;

@@ -1,0 +1,281 @@
+/* step: a full training step on synthetic data, on one rank or under mpirun, against the machine's
+ * limit and against PyTorch (one process, or DDP with gloo for several ranks), whose steps
+ * alternate with ours so that the machine's moods hit both alike. */
+#define _GNU_SOURCE
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli.h"
+#include "train/trainer.h"
+
+typedef struct step_options {
+    const char *net, *plan, *trace;
+    int batch_size, threads, grains, steps, against, overlap;
+    bool json;
+} step_options;
+
+enum { AGAINST_NONE, AGAINST_TORCH };
+
+// clang-format off
+#define AT(field) offsetof(step_options, field)
+static const cli_option options[] = {
+    {"NET",          CLI_TEXT,   AT(net), .required = true, .help = "a known net, or FILE.net"},
+    {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "32", .help = "samples of a step, all ranks together"},
+    {"threads|t",    CLI_INT,    AT(threads), 0, 4096, "0", .help = "of each rank; 0 means one per core"},
+    {"grains",       CLI_INT,    AT(grains), 0, 1e6, "0", .help = "leaves of the sum over samples; 0: by the batch"},
+    {"plan",         CLI_TEXT,   AT(plan), .fallback = "auto", .help = "data, model, auto or a file"},
+    {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on", .help = "communicate behind the computing"},
+    {"steps",        CLI_INT,    AT(steps), 1, 1e6, "5", .help = "steps to time, after one to warm up"},
+    {"against",      CLI_CHOICE, AT(against), .choices = "none|torch", .fallback = "none", .help = "measure an opponent, too"},
+    {"trace",        CLI_TEXT,   AT(trace), .value = "FILE", .help = "write a Chrome/Perfetto trace"},
+    {"json",         CLI_FLAG,   AT(json), .help = "print JSON"},
+    {.name = NULL},
+};
+// clang-format on
+
+/* ---- the opponent: a process that does a step for every line it is sent ---- */
+
+typedef struct opponent {
+    pid_t pid;
+    FILE *to, *from;
+    double best;
+    double rss;
+} opponent;
+
+static bool opponent_open(opponent *o, const step_options *s, int ranks, int threads)
+{
+    int to[2], from[2];
+    char batch[16], thread_text[16], procs[16];
+    *o = (opponent){.best = INFINITY};
+    snprintf(batch, sizeof batch, "%d", s->batch_size);
+    snprintf(thread_text, sizeof thread_text, "%d", threads);
+    snprintf(procs, sizeof procs, "%d", ranks);
+    if (pipe(to) || pipe(from)) return false;
+    if ((o->pid = fork()) < 0) return false;
+    if (o->pid == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        close(to[1]);
+        close(from[0]);
+        unsetenv("OMP_NUM_THREADS");
+        execl("/usr/bin/python3", "python3", TORCH_STEP, s->net, batch, thread_text, "serve", procs,
+              (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    o->to = fdopen(to[1], "w");
+    o->from = fdopen(from[0], "r");
+    char line[256];
+    return o->to && o->from && fgets(line, sizeof line, o->from) && !strncmp(line, "ready", 5);
+}
+
+static bool opponent_step(opponent *o)
+{
+    char line[256];
+    fprintf(o->to, "\n");
+    fflush(o->to);
+    if (!fgets(line, sizeof line, o->from)) return false;
+    o->best = fmin(o->best, atof(line));
+    return true;
+}
+
+static void opponent_close(opponent *o)
+{
+    char line[65536];
+    if (o->to) fclose(o->to);
+    if (o->from && fgets(line, sizeof line, o->from)) {
+        json_t *j = json_loads(line, 0, NULL);
+        o->rss = json_number_value(json_object_get(j, "max_rss_bytes"));
+        json_decref(j);
+    }
+    if (o->from) fclose(o->from);
+    if (o->pid > 0) waitpid(o->pid, NULL, 0);
+}
+
+/* ---- ours ---- */
+
+typedef struct peak_job {
+    const tutti_kernels *row;
+    double flops;
+} peak_job;
+
+static void burn(void *arg, int member, int size)
+{
+    float sink;
+    (void)size;
+    const double flops = ((peak_job *)arg)->row->fma_rounds(400000, &sink);
+    if (member == 0) ((peak_job *)arg)->flops = flops;
+}
+
+/* Of all threads of this rank, GFLOP/s. */
+static double peak(const tutti_trainer *t)
+{
+    peak_job job = {.row = t->row};
+    const double start = tutti_now();
+    tutti_team_run(t->team, burn, &job);
+    return job.flops * tutti_team_size(t->team) / (tutti_now() - start) * 1e-9;
+}
+
+typedef struct outcome {
+    double best, peak;
+    opponent opponent;
+} outcome;
+
+static tutti_status one_step(tutti_trainer *t, double *seconds)
+{
+    tutti_pulse_news news;
+    double norm;
+    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    const double start = tutti_now();
+    TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
+    /* what is still under way belongs to this step */
+    TUTTI_TRY(tutti_sync_settle(t));
+    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    *seconds = tutti_now() - start;
+    return TUTTI_OK;
+}
+
+/* Steps that follow each other without a barrier, as in training. */
+static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
+{
+    tutti_pulse_news news;
+    double norm;
+    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    const double start = tutti_now();
+    for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
+    TUTTI_TRY(tutti_sync_settle(t));
+    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    *seconds = (tutti_now() - start) / count;
+    return TUTTI_OK;
+}
+
+static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
+{
+    double seconds;
+    TUTTI_TRY(one_step(t, &seconds));
+    tutti_model_reset_times(t->model);
+    for (int i = 0; i < s->steps; i++) {
+        out->peak = fmax(out->peak, peak(t));
+        if (s->against == AGAINST_TORCH && t->rank == 0 && !opponent_step(&out->opponent))
+            return tutti_fail(TUTTI_UNSUPPORTED, "PyTorch's side failed (python3-torch missing?)");
+        TUTTI_TRY(steady_steps(t, t->ranks > 1 ? 2 : 1, &seconds));
+        out->best = fmin(out->best, seconds);
+    }
+    return TUTTI_OK;
+}
+
+/* ---- printing ---- */
+
+static double max_rss(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024.0 * (double)usage.ru_maxrss;
+}
+
+static void print_json(const tutti_trainer *t, const step_options *s, const outcome *o,
+                       double percent)
+{
+    const double per_step = 1.0 / (s->steps * (t->ranks > 1 ? 2 : 1));
+    json_t *layers = json_array();
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const tutti_layer_times l = tutti_model_times(t->model, i);
+        json_array_append_new(layers,
+                              json_pack("{s:s,s:f,s:f,s:f,s:f}", "name", t->net->layers[i].name,
+                                        "forward_s", l.forward * per_step, "backward_weights_s",
+                                        l.backward_weights * per_step, "backward_data_s",
+                                        l.backward_data * per_step, "move_s", l.move * per_step));
+    }
+    json_t *j = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch",
+                          s->batch_size, "ranks", t->ranks, "threads", tutti_team_size(t->team),
+                          "step_s", o->best, "samples_per_s", s->batch_size / o->best,
+                          "percent_of_peak", percent, "max_rss_bytes", max_rss(), "layers", layers);
+    if (s->against == AGAINST_TORCH) {
+        json_object_set_new(j, "torch_samples_per_s", json_real(s->batch_size / o->opponent.best));
+        json_object_set_new(j, "ratio", json_real(o->opponent.best / o->best));
+        json_object_set_new(j, "torch_max_rss_bytes", json_real(o->opponent.rss));
+    }
+    json_dumpf(j, stdout, JSON_INDENT(1));
+    printf("\n");
+    json_decref(j);
+}
+
+static void print_text(const tutti_trainer *t, const step_options *s, const outcome *o,
+                       double percent)
+{
+    const double ms = 1e3 / (s->steps * (t->ranks > 1 ? 2 : 1));
+    printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const tutti_layer_times l = tutti_model_times(t->model, i);
+        printf("%-12s %10.2f %10.2f %10.2f\n", t->net->layers[i].name, l.forward * ms,
+               l.backward_weights * ms, l.backward_data * ms);
+    }
+    printf("%s batch %d, %d rank(s) x %d thread(s): %.2f samples/s, %.1f %% of the FMA peak (%.0f "
+           "GFLOP/s), %.2f GB resident\n",
+           s->net, s->batch_size, t->ranks, tutti_team_size(t->team), s->batch_size / o->best,
+           percent, o->peak * t->ranks, max_rss() * 1e-9);
+    if (s->against == AGAINST_TORCH)
+        printf("PyTorch%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n",
+               t->ranks > 1 ? " DDP (gloo)" : "", s->batch_size / o->opponent.best,
+               o->opponent.rss * 1e-9, o->opponent.best / o->best);
+}
+
+static tutti_status run(tutti_trainer *t, const step_options *s)
+{
+    outcome o = {.best = INFINITY};
+    if (s->against == AGAINST_TORCH && t->rank == 0 &&
+        !opponent_open(&o.opponent, s, t->ranks, tutti_team_size(t->team)))
+        return tutti_fail(TUTTI_UNSUPPORTED,
+                          "PyTorch's side did not start: install python3-torch, or leave out "
+                          "--against torch");
+    const tutti_status status = measure(t, s, &o);
+    if (o.opponent.pid) opponent_close(&o.opponent);
+    if (status != TUTTI_OK) return status;
+    const double flops = (double)tutti_net_total(t->net).train_flops * s->batch_size;
+    const double percent = 100 * flops / o.best / (o.peak * t->ranks * 1e9);
+    if (t->rank == 0) (s->json ? print_json : print_text)(t, s, &o, percent);
+    return TUTTI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_verb verb = {"step", "a full training step", options, sizeof(step_options), NULL,
+                           NULL};
+    step_options s;
+    char why[512];
+    tutti_trainer t;
+    signal(SIGPIPE, SIG_IGN);
+    if (!cli_parse(&verb, &s, argc - 1, argv + 1, why, sizeof why)) {
+        fprintf(stderr, "step: %s\n", why);
+        return 2;
+    }
+    tutti_train_options o = tutti_train_defaults();
+    o.net = s.net;
+    o.data = "synthetic";
+    o.batch_size = s.batch_size;
+    o.threads = s.threads;
+    o.grains = s.grains;
+    o.plan = s.plan;
+    o.overlap = s.overlap;
+    o.lr = 0;
+    o.steps = 1 << 20;
+    o.log = tutti_log_stderr(TUTTI_LOG_INFO);
+    tutti_status status = tutti_trainer_open(&t, &o, false);
+    if (status == TUTTI_OK) {
+        status = run(&t, &s);
+        if (status == TUTTI_OK) tutti_trainer_close(&t);
+        else if (t.ranks > 1) tutti_comm_abort(t.comm, status);
+    }
+    if (status != TUTTI_OK) fprintf(stderr, "step: %s\n", tutti_message());
+    return tutti_status_exit_code(status);
+}
