@@ -5,6 +5,8 @@
 typedef struct doctor_options {
     int threads;
     bool quick, measure, json;
+    const char *net;
+    int batch_size;
 } doctor_options;
 
 #define AT(field) offsetof(doctor_options, field)
@@ -13,6 +15,8 @@ static const cli_option options[] = {
     {"threads",  CLI_INT,  AT(threads), 1, 65536, .help = "threads to measure with, as --threads of train"},
     {"measure",  CLI_FLAG, AT(measure), .fallback = "yes", .help = "--no-measure only looks"},
     {"quick",    CLI_FLAG, AT(quick),   .help = "measure for a tenth of the time, less exactly"},
+    {"model",    CLI_TEXT, AT(net), .value = "NET", .help = "say whether there is memory to train this net"},
+    {"batch-size|b", CLI_INT, AT(batch_size), 0, 1 << 24, .help = "with --model: samples of a step, all ranks together; 0: the net's"},
     {"json",     CLI_FLAG, AT(json),    .help = "print JSON"},
     {.name = NULL},
 };
@@ -24,6 +28,8 @@ static int run(const cli_call *call)
     tutti_machine *machine = NULL;
     tutti_machine_options wanted = tutti_machine_defaults();
     wanted.threads = o->threads;
+    wanted.net = o->net;
+    wanted.batch_size = o->batch_size;
     if (o->quick) wanted.seconds /= 10;
     if (!o->measure) wanted.seconds = 0;
 
@@ -43,5 +49,7 @@ const cli_verb cli_verb_doctor = {
     "Examples:\n"
     "  tutti doctor\n"
     "  tutti doctor --json | jq .fma_gflops\n"
+    "  tutti doctor --model vgg-a --batch-size 256\n"
+    "  mpirun -np 4 tutti doctor       all ranks at once: who shares a core, who is slow\n"
     "  TUTTI_ISA=avx2 tutti doctor     with the kernels of a lesser processor\n",
 };

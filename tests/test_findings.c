@@ -10,7 +10,7 @@
 
 #include "train/machine.h"
 
-static const tutti_seat apart[] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
+static const tutti_seat apart[] = {{0, 0, 0, 0}, {0, 1, 1, 0}, {0, 2, 2, 0}, {0, 3, 3, 0}};
 
 static tutti_facts healthy(void)
 {
@@ -28,6 +28,8 @@ static tutti_facts healthy(void)
         .team = 4,
         .pinned = true,
         .ranks = 1,
+        .all_ranks = 1,
+        .host_threads = 4,
         .seats = apart,
         .seat_count = 4,
         .rates = {.fma_one = 100, .fma_all = 390},
@@ -79,22 +81,21 @@ static void threads_and_cores_must_fit(void **state)
 static void nobody_may_share_a_core(void **state)
 {
     (void)state;
-    const tutti_seat threads[] = {{0, 0, 3}, {0, 1, -1}, {0, 2, -1}, {0, 3, 3}};
+    const tutti_seat threads[] = {{0, 0, 3, 0}, {0, 1, -1, 0}, {0, 2, -1, 0}, {0, 3, 3, 0}};
     tutti_facts m = healthy();
     m.seats = threads;
     expect(&m, "threads 0 and 3 are bound to the same core 3",
            "unset OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY OMP_PROC_BIND");
 
-    const tutti_seat ranks[] = {{0, 0, 0}, {0, 1, 1}, {5, 0, 1}, {5, 1, 2}};
+    const tutti_seat ranks[] = {{0, 0, 0, 0}, {0, 1, 1, 0}, {3, 0, 1, 3}, {5, 0, 1, 0}};
     m = healthy();
     m.seats = ranks, m.ranks = 2, m.team = 2, m.rates.fma_all = 200;
     expect(&m, "ranks 0 and 5 are bound to the same core 1",
            "mpirun --map-by slot:PE=2 --bind-to core, or srun --cpus-per-task=2");
 
-    const tutti_seat crowd[] = {{0, 0, -1}, {0, 1, -1}, {0, 2, -1},
-                                {1, 0, -1}, {1, 1, -1}, {1, 2, -1}};
     m = healthy();
-    m.seats = crowd, m.seat_count = 6, m.ranks = 2, m.team = 3, m.rates.fma_all = 300;
+    m.seats = NULL, m.seat_count = 0;
+    m.host_threads = 6, m.ranks = 2, m.team = 3, m.rates.fma_all = 300;
     expect(&m, "2 ranks with 6 threads together run on this host of 4 cores",
            "export OMP_NUM_THREADS=2");
 }
@@ -127,6 +128,36 @@ static void limits_and_settings_are_named(void **state)
            "top -H, to see who else computes here");
 }
 
+static void a_slow_rank_is_named(void **state)
+{
+    (void)state;
+    tutti_facts m = healthy();
+    m.all_ranks = 8, m.slow_rank = 5, m.slow_rate = 310, m.median_rate = 390;
+    expect(&m,
+           "rank 5 computes at 310 GFLOP/s where half of the ranks reach 390: all will wait "
+           "for it",
+           "leave its host out: mpirun --hostfile, or sbatch --exclude");
+}
+
+static void a_net_must_fit_into_the_memory(void **state)
+{
+    (void)state;
+    tutti_facts m = healthy();
+    tutti_finding out[TUTTI_MAX_FINDINGS];
+    m.net = "vgg-a", m.batch = 256, m.net_bytes = (uint64_t)15 << 30;
+    assert_int_equal(tutti_findings(out, &m), 0);
+    m.net_bytes++;
+    expect(&m,
+           "training vgg-a with 256 samples a step takes 15.0 GiB a rank, but 15.0 GiB are "
+           "free for 1 rank",
+           "tutti train vgg-a --batch-size 230, or more hosts");
+    m.net_bytes = (uint64_t)8 << 30, m.ranks = 2;
+    expect(&m,
+           "training vgg-a with 256 samples a step takes 8.0 GiB a rank, but 15.0 GiB are "
+           "free for 2 ranks",
+           "tutti train vgg-a --batch-size 216, or more hosts");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +165,8 @@ int main(void)
         cmocka_unit_test(threads_and_cores_must_fit),
         cmocka_unit_test(nobody_may_share_a_core),
         cmocka_unit_test(limits_and_settings_are_named),
+        cmocka_unit_test(a_slow_rank_is_named),
+        cmocka_unit_test(a_net_must_fit_into_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static const tutti_lrn lrns[] = {
 enum { LRNS = sizeof lrns / sizeof *lrns };
 
 /* Relative error of scale^-power. Of the scale: its size+3 roundings, all terms positive; of its
- * logarithm: 0.9 ulp and the error of the scale; the product rounds; the exponential has 1.1 ulp. */
+ * logarithm: 0.9 ulp and the error of the scale; the product rounds; the exponential: 1.1 ulp. */
 static double power_error(const tutti_lrn *lrn, double scale, double power)
 {
     const double logarithm = fabs(log(scale)), of_scale = (lrn->size + 3) * half;

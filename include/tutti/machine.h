@@ -14,19 +14,21 @@ extern "C" {
 typedef struct tutti_machine tutti_machine;
 
 typedef struct tutti_machine_options {
-    int threads;    /* to measure with; 0: as many as training would use */
-    double seconds; /* to spend on measuring, about; 0 measures nothing */
+    int threads;     /* to measure with; 0: as many as training would use */
+    double seconds;  /* to spend on measuring, about; 0 measures nothing */
+    const char *net; /* say whether there is memory to train this one; NULL: do not ask */
+    int batch_size;  /* of all ranks together, for 'net'; 0: the net's */
 } tutti_machine_options;
 
 TUTTI_API tutti_machine_options tutti_machine_defaults(void);
 
-/* Looks at the machine and measures it. Gives *out to the caller, who gives it to
- * tutti_machine_destroy. */
+/* Collective. Looks at the machine and measures it, all ranks at the same time. Gives *out to the
+ * caller, who gives it to tutti_machine_destroy. */
 TUTTI_API tutti_status tutti_machine_create(tutti_machine **out,
                                             const tutti_machine_options *options) TUTTI_MUST_CHECK;
 TUTTI_API void tutti_machine_destroy(tutti_machine **machine); /* NULL inside is fine */
 
-/* The report: for people, or as JSON. */
+/* The report: for people, or as JSON. Only rank 0 prints. */
 TUTTI_API void tutti_machine_print(const tutti_machine *machine, FILE *out);
 TUTTI_API tutti_status tutti_machine_print_json(const tutti_machine *machine,
                                                 FILE *out) TUTTI_MUST_CHECK;

@@ -1,6 +1,9 @@
+#include <string.h>
+
 #include <tutti/machine.h>
 #include <tutti/tutti.h>
 
+#include "comm/comm.h"
 #include "kernel/table.h"
 #include "tutti_build.h" /* made by src/meson.build: TUTTI_BUILD_PARTS(X) */
 
@@ -21,6 +24,9 @@ void tutti_build_print(FILE *out)
 #else
             "gcc", __VERSION__);
 #endif
+    const bool mpi = strcmp(tutti_comm_library(), "none") != 0;
+    fprintf(out, "  [%c] MPI%s%s\n", mpi ? 'X' : ' ', mpi ? ": " : "",
+            mpi ? tutti_comm_library() : "");
     for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
         fprintf(out, "  [X] kernels for %s\n", row->name);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

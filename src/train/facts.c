@@ -89,12 +89,16 @@ tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topol
         .team = tutti_team_size(team),
         .pinned = tutti_team_is_pinned(team),
         .ranks = 1,
+        .all_ranks = 1,
+        .host_threads = tutti_team_size(team),
     };
     snprintf(facts->cpu, sizeof facts->cpu, "%s", tutti_topology_cpu(topology));
     for (int level = 1; level <= 3; level++) {
         facts->cache[level - 1] = tutti_topology_cache(topology, level);
         facts->sharers[level - 1] = tutti_topology_cache_sharers(topology, level);
     }
+    if (strcmp(tutti_comm_library(), "none"))
+        snprintf(facts->mpi, sizeof facts->mpi, "%s", tutti_comm_library());
     read_huge_pages(facts);
     read_limits(facts);
     (void)first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", facts->governor,

@@ -61,7 +61,7 @@ static bool two_threads_on_one_core(tutti_finding *f, const tutti_facts *m)
     for (int i = 0; i < m->seat_count; i++)
         for (int j = 0; j < i; j++) {
             const tutti_seat a = m->seats[j], b = m->seats[i];
-            if (a.core < 0 || a.core != b.core) continue;
+            if (a.core < 0 || a.core != b.core || a.host != b.host) continue;
             if (a.rank == b.rank) {
                 remedy(f, "unset OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY OMP_PROC_BIND");
                 return is_found(f, "threads %d and %d are bound to the same core %d", a.member,
@@ -77,12 +77,12 @@ static bool two_threads_on_one_core(tutti_finding *f, const tutti_facts *m)
 
 static bool ranks_crowd_the_machine(tutti_finding *f, const tutti_facts *m)
 {
-    if (m->ranks < 2 || m->seat_count <= m->machine_cores || m->team > m->cores) return false;
+    if (m->ranks < 2 || m->host_threads <= m->machine_cores || m->team > m->cores) return false;
     const int each = m->machine_cores / m->ranks;
     if (each) remedy(f, "export OMP_NUM_THREADS=%d", each);
-    else remedy(f, "mpirun -np %d per host", m->machine_cores);
+    else remedy(f, "mpirun --map-by ppr:%d:node", m->machine_cores);
     return is_found(f, "%d ranks with %d threads together run on this host of %d cores", m->ranks,
-                    m->seat_count, m->machine_cores);
+                    m->host_threads, m->machine_cores);
 }
 
 static bool processor_time_is_limited(tutti_finding *f, const tutti_facts *m)
@@ -136,13 +136,40 @@ static bool threads_do_not_add_up(tutti_finding *f, const tutti_facts *m)
                     m->team, gain);
 }
 
+static bool one_rank_is_slow(tutti_finding *f, const tutti_facts *m)
+{
+    if (m->all_ranks < 2 || m->slow_rate >= 0.8 * m->median_rate) return false;
+    remedy(f, "leave its host out: mpirun --hostfile, or sbatch --exclude");
+    return is_found(f,
+                    "rank %d computes at %.0f GFLOP/s where half of the ranks reach %.0f: all "
+                    "will wait for it",
+                    m->slow_rank, m->slow_rate, m->median_rate);
+}
+
+static bool net_does_not_fit(tutti_finding *f, const tutti_facts *m)
+{
+    const double gib = 1.0 / (1 << 30);
+    const uint64_t limit = m->memory_limit ? m->memory_limit : m->memory_free;
+    const uint64_t have = limit < m->memory_free ? limit : m->memory_free;
+    const uint64_t need = m->net_bytes * (uint64_t)m->ranks;
+    if (!m->net || need <= have) return false;
+    const int fits = (int)(0.9 * m->batch * ((double)have / (double)need));
+    remedy(f, "tutti train %s --batch-size %d, or more hosts", m->net, fits > 1 ? fits : 1);
+    return is_found(f,
+                    "training %s with %d samples a step takes %.1f GiB a rank, but %.1f GiB are "
+                    "free for %d rank%s",
+                    m->net, m->batch, (double)m->net_bytes * gib, (double)have * gib, m->ranks,
+                    m->ranks == 1 ? "" : "s");
+}
+
 typedef bool rule(tutti_finding *f, const tutti_facts *m);
 
 static rule *const rules[] = {
     more_threads_than_cores, fewer_threads_than_cores, confined_to_some_cores,
     two_threads_on_one_core, ranks_crowd_the_machine,  processor_time_is_limited,
     memory_is_limited,       huge_pages_are_off,       clock_saves_power,
-    kernels_are_lowered,     threads_do_not_add_up,
+    kernels_are_lowered,     threads_do_not_add_up,    one_rank_is_slow,
+    net_does_not_fit,
 };
 
 int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *facts)

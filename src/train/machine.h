@@ -10,12 +10,13 @@
 #include <tutti/machine.h>
 #include "base/team.h"
 #include "base/topology.h"
+#include "comm/comm.h"
 #include "kernel/table.h"
 
-/* Where a thread of a rank of this host is bound: the machine's number of its core, -1 if it may
- * run on several. */
+/* Where a thread is bound: the number of its core on its host, -1 if it may run on several.
+ * 'host' is the lowest rank on the same host. */
 typedef struct tutti_seat {
-    int rank, member, core;
+    int rank, member, core, host;
 } tutti_seat;
 
 /* Best rates seen, 0 where not measured. */
@@ -41,10 +42,16 @@ typedef struct tutti_facts {
     char mpi[64];          /* "Open MPI 4.1.4", "" without */
     int team;              /* threads of this rank */
     bool pinned;           /* by us, one to a core */
-    int ranks;             /* started on this host */
-    const tutti_seat *seats;
+    int rank, all_ranks;
+    int ranks, host_threads; /* ranks on this host, and the threads of all of them */
+    const tutti_seat *seats; /* of all threads of all ranks */
     int seat_count;
     tutti_rates rates;
+    int slow_rank; /* the rank with the least fma_all, that rate, and the median of all ranks */
+    double slow_rate, median_rate;
+    const char *net; /* what training it would take on this rank; NULL: not asked */
+    int batch;
+    uint64_t net_bytes;
 } tutti_facts;
 
 /* What can be read without measuring. */
@@ -55,6 +62,11 @@ tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topol
 tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, tutti_team *team,
                                  size_t cached, uint64_t memory_free,
                                  double seconds) TUTTI_MUST_CHECK;
+
+/* Collective. Fills in what concerns all ranks; *seats is the caller's (tutti_free). 'cores' has
+ * one entry per member of the team: where it is bound. */
+tutti_status tutti_facts_gather(tutti_facts *facts, tutti_comm *comm, const int *cores,
+                                tutti_seat **seats) TUTTI_MUST_CHECK;
 
 typedef struct tutti_finding {
     char sentence[256];
@@ -68,6 +80,7 @@ int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *fac
 
 struct tutti_machine {
     tutti_facts facts;
+    char net[64];
     tutti_seat *seats;
     tutti_finding findings[TUTTI_MAX_FINDINGS];
     int finding_count;

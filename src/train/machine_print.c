@@ -27,6 +27,13 @@ static void print_caches(const tutti_facts *m, FILE *out)
     fputs(*separator == ',' ? "\n" : "caches    unknown\n", out);
 }
 
+static void print_slowest(const tutti_facts *m, FILE *out)
+{
+    if (m->all_ranks > 1)
+        fprintf(out, "slowest   rank %d with %.1f GFLOP/s, half of the ranks reach %.1f\n",
+                m->slow_rank, m->slow_rate, m->median_rate);
+}
+
 static void print_rates(const tutti_facts *m, FILE *out)
 {
     const tutti_rates *r = &m->rates;
@@ -35,6 +42,7 @@ static void print_rates(const tutti_facts *m, FILE *out)
             m->team);
     fprintf(out, "bandwidth %.1f GB/s read, %.1f write, %.1f copy with %d thread%s\n", r->read,
             r->write, r->copy, m->team, m->team == 1 ? "" : "s");
+    print_slowest(m, out);
 }
 
 static void print_facts(const tutti_facts *m, FILE *out)
@@ -49,10 +57,17 @@ static void print_facts(const tutti_facts *m, FILE *out)
     fprintf(out, "\nkernels   %s\n", m->isa);
     fprintf(out, "threads   %d%s\n", m->team, m->pinned ? ", pinned one to a core" : "");
     fprintf(out, "mpi       %s\n", *m->mpi ? m->mpi : "none: one rank only");
+    if (m->all_ranks > 1)
+        fprintf(out, "ranks     %d, %d on this host with %d threads\n", m->all_ranks, m->ranks,
+                m->host_threads);
+    if (m->net)
+        fprintf(out, "net       %s with %d samples a step: %.2f GiB a rank\n", m->net, m->batch,
+                gib(m->net_bytes));
 }
 
 void tutti_machine_print(const tutti_machine *machine, FILE *out)
 {
+    if (machine->facts.rank) return;
     print_facts(&machine->facts, out);
     print_rates(&machine->facts, out);
     for (int i = 0; i < machine->finding_count; i++)
@@ -92,20 +107,22 @@ static json_t *machine_json(const tutti_machine *machine)
 {
     const tutti_facts *m = &machine->facts;
     return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:o, s:{s:I, s:I, s:s}, s:{s:i, s:b}, s:o,"
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:o, s:{s:I, s:I, s:s}, s:{s:i, s:b}, s:i, s:i, s:o,"
         " s:{s:o, s:o}, s:{s:o, s:o, s:o}, s:o}",
         "cpu", m->cpu, "cores", m->cores, "machine_cores", m->machine_cores, "hardware_threads",
         m->threads, "machine_hardware_threads", m->machine_threads, "numa_nodes", m->numa_nodes,
         "isa", m->isa, "caches", caches_json(m), "memory", "bytes", (json_int_t)m->memory, "free",
         (json_int_t)m->memory_free, "huge_pages", m->huge_pages, "team", "threads", m->team,
-        "pinned", m->pinned, "mpi", *m->mpi ? json_string(m->mpi) : json_null(), "fma_gflops", "1",
-        rate_json(m->rates.fma_one), "all", rate_json(m->rates.fma_all), "memory_gbps", "read",
-        rate_json(m->rates.read), "write", rate_json(m->rates.write), "copy",
-        rate_json(m->rates.copy), "findings", findings_json(machine));
+        "pinned", m->pinned, "ranks", m->all_ranks, "ranks_on_host", m->ranks, "mpi",
+        *m->mpi ? json_string(m->mpi) : json_null(), "fma_gflops", "1", rate_json(m->rates.fma_one),
+        "all", rate_json(m->rates.fma_all), "memory_gbps", "read", rate_json(m->rates.read),
+        "write", rate_json(m->rates.write), "copy", rate_json(m->rates.copy), "findings",
+        findings_json(machine));
 }
 
 tutti_status tutti_machine_print_json(const tutti_machine *machine, FILE *out)
 {
+    if (machine->facts.rank) return TUTTI_OK;
     json_t *json = machine_json(machine);
     if (!json) return tutti_fail(TUTTI_MEMORY, "no memory for the report");
     const int failed = json_dumpf(json, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));

@@ -87,6 +87,26 @@ def check_doctor():
         expect("a small cpuset", "this process may use only 1 of" in done.stdout, done)
 
 
-for check in (check_frame, check_verbs, check_doctor):
+def check_doctor_of_ranks():
+    """Two ranks: told apart when each has a core, named when they share one."""
+    if "[X] MPI: Open MPI" not in run("--check-build").stdout:
+        return
+    allowed = sorted(os.sched_getaffinity(0))
+    launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2"]
+    doctor = [TUTTI, "doctor", "--no-measure"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run([*launch, *doctor, "--json"], capture_output=True, text=True,
+                          env=environment)
+    report = json.loads(done.stdout)
+    expect("two ranks", report["ranks"] == 2 and report["ranks_on_host"] == 2, done)
+    if len(allowed) > 1:
+        expect("two ranks on two cores", "same core" not in done.stdout, done)
+    done = subprocess.run([*launch, "taskset", "-c", str(allowed[0]), *doctor],
+                          capture_output=True, text=True, env=environment)
+    expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
+
+
+for check in (check_frame, check_verbs, check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
