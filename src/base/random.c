@@ -49,10 +49,25 @@ uint32_t tutti_random_below(const tutti_random_key *key, uint64_t index, uint32_
     return (uint32_t)((uint64_t)tutti_random_u32(key, index) * bound >> 32);
 }
 
-double tutti_random_normal(const tutti_random_key *key, uint64_t index)
+/* Box-Muller, from two raw numbers. */
+static double normal_from(uint32_t a, uint32_t b)
 {
     const double tau = 6.283185307179586476925;
-    const double u = 1.0 - tutti_random_uniform(key, 2 * index); /* (0, 1]: its log is finite */
-    const double v = tutti_random_uniform(key, 2 * index + 1);
-    return sqrt(-2.0 * log(u)) * cos(tau * v);
+    const double u = 1.0 - a * 0x1p-32; /* (0, 1]: its log is finite */
+    return sqrt(-2.0 * log(u)) * cos(tau * (b * 0x1p-32));
+}
+
+void tutti_random_normals(double out[2], const tutti_random_key *key, uint64_t pair)
+{
+    uint32_t raw[4];
+    tutti_random_block(raw, key, (uint32_t)pair);
+    out[0] = normal_from(raw[0], raw[1]);
+    out[1] = normal_from(raw[2], raw[3]);
+}
+
+double tutti_random_normal(const tutti_random_key *key, uint64_t index)
+{
+    double pair[2];
+    tutti_random_normals(pair, key, index / 2);
+    return pair[index % 2];
 }

@@ -35,4 +35,7 @@ double tutti_random_uniform(const tutti_random_key *key, uint64_t index);
 uint32_t tutti_random_below(const tutti_random_key *key, uint64_t index, uint32_t bound);
 double tutti_random_normal(const tutti_random_key *key, uint64_t index);
 
+/* Normals number 2*pair and 2*pair+1, for the price of one. */
+void tutti_random_normals(double out[2], const tutti_random_key *key, uint64_t pair);
+
 #endif

@@ -109,21 +109,43 @@ static void set_scale(filler *f, const tutti_layer *layer, const tutti_param *pa
     else f->scale = own > 0 ? own : 0.01;
 }
 
-/* A thread's share of the floats; each is a function of its place in torch's tensor. */
+/* Number 'at' of torch's tensor; 'drawn' keeps the pair it is of, for its neighbour. */
+static float draw(const filler *f, uint64_t at, double drawn[2])
+{
+    if (f->uniform) return (float)(f->scale * (2 * tutti_random_uniform(&f->key, at) - 1));
+    if (at % 2 == 0) tutti_random_normals(drawn, &f->key, at / 2);
+    return (float)(f->scale * drawn[at % 2]);
+}
+
+/* The weights of one output feature, in the order of torch's tensor. */
+static void fill_feature(const filler *f, int feature)
+{
+    const tutti_weight_shape *shape = &f->part->shape;
+    const int taps = shape->r * shape->s;
+    const size_t block =
+        tutti_weight_blocked_count(shape) / (size_t)tutti_ceil_div(shape->k, TUTTI_BLOCK);
+    float *to =
+        f->flat + f->part->offset + (size_t)(feature / TUTTI_BLOCK) * block + feature % TUTTI_BLOCK;
+    uint64_t at = f->part->torch_offset + (uint64_t)feature * (uint64_t)(shape->c * taps);
+    double drawn[2];
+    if (at % 2) tutti_random_normals(drawn, &f->key, at / 2);
+    for (int c = 0; c < shape->c; c++)
+        for (int tap = 0; tap < taps; tap++, at++) {
+            const int row = shape->compact
+                                ? tap * shape->c + c
+                                : (c / TUTTI_BLOCK * taps + tap) * TUTTI_BLOCK + c % TUTTI_BLOCK;
+            to[(size_t)row * TUTTI_BLOCK] = draw(f, at, drawn);
+        }
+}
+
 static void fill_share(void *arg, int member, int size)
 {
     const filler *f = arg;
-    const size_t begin = f->part->count / TUTTI_BLOCK * (size_t)member / (size_t)size * TUTTI_BLOCK;
-    const size_t end =
-        f->part->count / TUTTI_BLOCK * (size_t)(member + 1) / (size_t)size * TUTTI_BLOCK;
-    for (size_t i = begin; i < end; i++) {
-        const int64_t torch = tutti_weight_torch_index(&f->part->shape, i);
-        const uint64_t at = (uint64_t)torch + f->part->torch_offset;
-        const double v = torch < 0    ? 0
-                         : f->uniform ? 2 * tutti_random_uniform(&f->key, at) - 1
-                                      : tutti_random_normal(&f->key, at);
-        f->flat[f->part->offset + i] = (float)(f->scale * v);
-    }
+    const int blocks = tutti_ceil_div(f->part->shape.k, TUTTI_BLOCK);
+    const int end = tutti_share_begin(blocks, size, member + 1) * TUTTI_BLOCK;
+    for (int k = tutti_share_begin(blocks, size, member) * TUTTI_BLOCK;
+         k < end && k < f->part->shape.k; k++)
+        fill_feature(f, k);
 }
 
 void tutti_model_init(tutti_model *m, uint64_t seed, tutti_init init, float std)
