@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/tree.h"
 
 static int out_size(int in, int kernel, int stride, int dilation, int pad)
 {
@@ -43,11 +44,46 @@ static long blocks_of(int channels)
     return tutti_ceil_div(channels, TUTTI_BLOCK);
 }
 
+/* Half cycles a tile takes per channel: two multiply-adds a cycle, 1.1 loads, and the latency of
+ * four cycles. */
+static double tile_cost(int vectors, int width)
+{
+    const double fma = vectors * width, loads = (vectors + width) * 2 / 1.1, latency = 8;
+    const double cost = fma > loads ? fma : loads;
+    return cost > latency ? cost : latency;
+}
+
+static double cover_cost(int blocks, int vectors, int width, int tile_blocks, int tile_width)
+{
+    const int down = tutti_ceil_div(blocks, tile_blocks),
+              across = tutti_ceil_div(width, tile_width);
+    double cost = 0;
+    for (int i = 0; i < down; i++)
+        for (int j = 0; j < across; j++)
+            cost += tile_cost(
+                vectors *
+                    (tutti_share_begin(blocks, down, i + 1) - tutti_share_begin(blocks, down, i)),
+                tutti_share_begin(width, across, j + 1) - tutti_share_begin(width, across, j));
+    return cost;
+}
+
+int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int width)
+{
+    int best = 1;
+    double least = 0;
+    for (int nb = 1; nb <= TUTTI_CONV_MAX_BLOCKS && nb <= blocks && max_width[nb]; nb++) {
+        const double cost = cover_cost(blocks, vectors, width, nb, max_width[nb]);
+        if (nb == 1 || cost <= least) {
+            best = nb;
+            least = cost;
+        }
+    }
+    return best;
+}
+
 /* What follows from the cache: weights of a tile in half of the second level. */
 static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
 {
-    const int most = conv->kernels->tiles->max_blocks;
-    pass->tile_blocks = pass->outputs < most ? pass->outputs : most;
     const long bytes = pass->w_tile * pass->tile_blocks * (long)sizeof(float);
     const long fit = (long)conv->caches.l2 / 2 / bytes;
     const int parts = fit < 1 ? pass->inputs : tutti_ceil_div(pass->inputs, (int)fit);

@@ -78,7 +78,9 @@ static void choose_blocks(tutti_conv *conv)
     tutti_conv_gradient *g = &conv->gradient;
     const tutti_conv_shape *shape = &conv->shape;
     const size_t half = conv->caches.l2 / 2 / sizeof(float);
-    const int nb = min_of(tiles->max_blocks, g->features);
+    const int runs = shape->compact ? shape->s * shape->c : TUTTI_BLOCK;
+    const int nb = tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, runs);
+    g->tile_blocks = nb;
     int features = nb, channels = 1;
     while (channels < g->channels && (size_t)(g->w_tile * features * channels * 2) <= half)
         channels *= 2;
@@ -181,7 +183,7 @@ static tile tile_of(const tutti_conv_gradient *g, int index)
 static void run_widths(const job *j, tutti_conv_gradient_tile t, int width)
 {
     const tutti_conv_gradient_tiles *kernels = j->conv->kernels->gradient;
-    const int parts = tutti_ceil_div(width, kernels->max_channels);
+    const int parts = tutti_ceil_div(width, kernels->max_width[j->conv->gradient.tile_blocks]);
     const float *const x = t.x;
     float *const dw = t.dw;
     for (int i = 0; i < parts; i++) {
@@ -255,7 +257,7 @@ static void sum_strip(const job *j, const tile *tl, place p, const float *x, con
                       strip at)
 {
     const tutti_conv_gradient *g = &j->conv->gradient;
-    const int step = j->conv->kernels->gradient->max_blocks;
+    const int parts = tutti_ceil_div(tl->nf, g->tile_blocks);
     tutti_conv_gradient_tile t = {
         .x_row = g->x_row * j->conv->shape.stride_h,
         .x_pixel = (long)g->width * j->conv->shape.stride_w,
@@ -271,8 +273,9 @@ static void sum_strip(const job *j, const tile *tl, place p, const float *x, con
         j->conv->kernels->gradient->bias(&t, p.db);
     }
     for (int c = 0; c < tl->nc; c++)
-        for (int f = 0; f < tl->nf; f += step) {
-            t.nblocks = min_of(step, tl->nf - f);
+        for (int i = 0; i < parts; i++) {
+            const int f = tutti_share_begin(tl->nf, parts, i);
+            t.nblocks = tutti_share_begin(tl->nf, parts, i + 1) - f;
             t.x = x + c * g->x_block;
             t.dy = dy + f * g->dy_block;
             t.dw = p.dw + f * p.feature + c * g->w_tile;

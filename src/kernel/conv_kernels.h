@@ -18,7 +18,7 @@ enum { TUTTI_CONV_CLIP = 2, TUTTI_CONV_RANGES = 2 * TUTTI_CONV_CLIP + 1 };
  * image or not. */
 typedef struct tutti_conv_tile {
     int width, nblocks;
-    int clip; /* the ranges beyond this distance from the middle one are empty */
+    bool clip; /* some range but the middle one is not empty */
     const float *x, *w;
     int blocks, rows, channels; /* of the sum */
     int taps[TUTTI_CONV_RANGES];
@@ -45,16 +45,21 @@ typedef struct tutti_conv_gradient_tile {
     long dw_output;
 } tutti_conv_gradient_tile;
 
-/* The largest tiles, in pixels (or channels of x) and blocks of features, and the functions. */
+/* A row's tiles: how wide one may be (in pixels, or in channels of x) for each number of blocks of
+ * features, and the functions. */
+enum { TUTTI_CONV_MAX_BLOCKS = 4 };
+
 typedef struct tutti_conv_tiles {
-    int max_pixels, max_blocks;
+    int vectors; /* of a block */
+    int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
     void (*tile)(const tutti_conv_tile *tile);
     /* out[k][c] = in[c][k], 16 by 16 */
     void (*transpose)(float *restrict out, const float *restrict in);
 } tutti_conv_tiles;
 
 typedef struct tutti_conv_gradient_tiles {
-    int max_channels, max_blocks;
+    int vectors;
+    int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
     void (*tile)(const tutti_conv_gradient_tile *tile);
     /* db[16] += dy[row][col][16] over rows and columns, in this order, for nblocks of them; the
      * strides and counts of the tile, of which x and dw are not used. */

@@ -40,23 +40,27 @@ static int groups_of_tiles(const tutti_conv_pass *pass)
     return pass->groups * tutti_ceil_div(tiles_per_group(pass), pass->blocks.tiles);
 }
 
-/* Output blocks begin .. end-1 of one group of tiles, all in one group of the convolution, and the
- * inputs' blocks that are summed. */
+/* Tiles begin .. end-1 of one group of the convolution, and the inputs' blocks that are summed. */
 typedef struct stretch {
-    int begin, end, first_input;
+    int group, begin, end;
     int inputs_begin, inputs_end;
 } stretch;
 
 static stretch stretch_of(const tutti_conv_pass *pass, int index)
 {
-    const int per_group = tutti_ceil_div(tiles_per_group(pass), pass->blocks.tiles);
-    const int group = index / per_group, at = index % per_group;
-    const int blocks = pass->blocks.tiles * pass->tile_blocks;
+    const int tiles = tiles_per_group(pass), size = pass->blocks.tiles;
+    const int per_group = tutti_ceil_div(tiles, size), at = index % per_group;
     return (stretch){
-        .begin = group * pass->outputs + at * blocks,
-        .end = group * pass->outputs + min_of(pass->outputs, (at + 1) * blocks),
-        .first_input = group * pass->inputs,
+        .group = index / per_group,
+        .begin = at * size,
+        .end = min_of(tiles, (at + 1) * size),
     };
+}
+
+/* The first output block of a tile, within its group. */
+static int first_block(const tutti_conv_pass *pass, int tile)
+{
+    return tutti_share_begin(pass->outputs, tiles_per_group(pass), tile);
 }
 
 size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass)
@@ -73,9 +77,9 @@ static void transpose(const job *j, const stretch *s, float *out)
 {
     const tutti_conv_pass *pass = j->pass;
     const long tile = TUTTI_BLOCK * TUTTI_BLOCK, taps = pass->w_tile / tile;
-    for (int o = s->begin; o < s->end; o++)
+    for (int o = first_block(pass, s->begin); o < first_block(pass, s->end); o++)
         for (int i = s->inputs_begin; i < s->inputs_end; i++, out += pass->w_tile) {
-            const long from = (long)(s->first_input + i) * pass->outputs + o % pass->outputs;
+            const long from = (long)(s->group * pass->inputs + i) * pass->outputs + o;
             const float *w = j->w + from * pass->w_tile;
             for (long t = 0; t < taps; t++)
                 j->conv->kernels->tiles->transpose(out + (taps - 1 - t) * tile, w + t * tile);
@@ -129,13 +133,14 @@ static void run_item(const job *j, const stretch *s, const float *w, long w_outp
                      int row_begin, int row_end)
 {
     const tutti_conv_pass *pass = j->pass;
-    const int input = s->first_input + s->inputs_begin;
-    for (int block = s->begin; block < s->end; block += pass->tile_blocks) {
+    const int input = s->group * pass->inputs + s->inputs_begin;
+    for (int i = s->begin; i < s->end; i++) {
+        const int first = first_block(pass, i), block = s->group * pass->outputs + first;
         const long at = sample * pass->y_sample + block * pass->y_block;
         const tutti_conv_tile t = {
-            .nblocks = min_of(pass->tile_blocks, s->end - block),
+            .nblocks = first_block(pass, i + 1) - first,
             .x = j->x + sample * pass->x_sample + input * pass->x_block,
-            .w = w + (block - s->begin) * w_output,
+            .w = w + (first - first_block(pass, s->begin)) * w_output,
             .blocks = s->inputs_end - s->inputs_begin,
             .x_block = pass->x_block,
             .w_block = pass->w_tile,
@@ -148,9 +153,9 @@ static void run_item(const job *j, const stretch *s, const float *w, long w_outp
             .relu = j->relu,
             .mask = j->mask ? j->mask + at : NULL,
         };
-        for (int i = 0; i < pass->sweep_count; i++)
-            for (int row = row_begin; row < min_of(row_end, pass->sweeps[i].rows); row++)
-                run_row(j, &pass->sweeps[i], row, t);
+        for (int k = 0; k < pass->sweep_count; k++)
+            for (int row = row_begin; row < min_of(row_end, pass->sweeps[k].rows); row++)
+                run_row(j, &pass->sweeps[k], row, t);
     }
 }
 
@@ -162,7 +167,8 @@ static void run_stretch(const job *j, stretch s, int begin, int end, float *tran
     for (int i = 0; i < pass->inputs; i += pass->blocks.inputs) {
         s.inputs_begin = i;
         s.inputs_end = min_of(pass->inputs, i + pass->blocks.inputs);
-        const float *w = j->w + ((long)s.begin * pass->inputs + i) * pass->w_tile;
+        const long first = (long)s.group * pass->outputs + first_block(pass, s.begin);
+        const float *w = j->w + (first * pass->inputs + i) * pass->w_tile;
         long w_output = pass->inputs * pass->w_tile;
         if (pass->transposed) {
             transpose(j, &s, transposed);

@@ -8,8 +8,8 @@
 /* Pixels of an output row that one tile computes, and the taps that touch them (see
  * tutti_conv_tile). */
 typedef struct tutti_conv_segment {
-    int begin, width, clip;
-    int first_tap, channels;
+    int begin, width, first_tap, channels;
+    bool clip;
     int taps[TUTTI_CONV_RANGES];
 } tutti_conv_segment;
 
@@ -66,6 +66,7 @@ typedef struct tutti_conv_gradient {
     int column_count;
     int groups, features, channels; /* blocks of a group; channels 1 when compact */
     int width;                      /* channels of a block: 16, or c when compact */
+    int tile_blocks;                /* feature blocks of a register tile */
     long x_sample, x_block, x_row, dy_sample, dy_block, dy_row;
     long w_tile; /* floats of one (feature block, channel block) */
     tutti_conv_gradient_blocks blocks;
@@ -81,7 +82,12 @@ struct tutti_conv {
     tutti_conv_gradient gradient;
 };
 
-/* ---- sweep.c ---- */
+/* How many blocks of features a register tile should have: the cheapest way to cover 'blocks' of
+ * them by 'width' pixels (or channels) by the count of multiply-adds and loads. max_width is the
+ * row's. */
+int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int width);
+
+/* ---- conv_sweep.c ---- */
 tutti_status tutti_conv_plan_forward(tutti_conv *conv) TUTTI_MUST_CHECK;
 tutti_status tutti_conv_plan_backward(tutti_conv *conv) TUTTI_MUST_CHECK;
 void tutti_conv_pass_deinit(tutti_conv_pass *pass);

@@ -6,8 +6,6 @@
  * Within a phase that is a correlation at stride 1 over dy, with the kernel turned around. */
 #include "kernel/conv_plan.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "base/tree.h"
 
@@ -36,7 +34,7 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
         if (s != end || (lo && hi < width) || missed < last || missed > TUTTI_CONV_CLIP)
             return false;
         seg.taps[TUTTI_CONV_CLIP + missed]++;
-        if (abs(missed) > seg.clip) seg.clip = abs(missed);
+        if (missed) seg.clip = true;
         last = missed;
         end = s + 1;
         found++;
@@ -73,6 +71,11 @@ static tutti_status cut_columns(tutti_conv_sweep *sweep, int max_pixels, int cha
     return TUTTI_OK;
 }
 
+static int widest(const tutti_conv *conv, const tutti_conv_pass *pass)
+{
+    return conv->kernels->tiles->max_width[pass->tile_blocks];
+}
+
 tutti_status tutti_conv_plan_forward(tutti_conv *conv)
 {
     const tutti_conv_shape *shape = &conv->shape;
@@ -87,6 +90,8 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .y_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
         .w_tile = (long)shape->r * shape->s * channels * TUTTI_BLOCK,
     };
+    pass->tile_blocks = tutti_conv_tile_blocks(conv->kernels->tiles->max_width, pass->outputs,
+                                               conv->kernels->tiles->vectors, conv->out_w);
     TUTTI_TRY(tutti_alloc(&pass->sweeps, 1, sizeof *pass->sweeps));
     pass->sweep_count = 1;
     pass->sweeps[0] = (tutti_conv_sweep){
@@ -109,7 +114,7 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .w_row = (long)shape->s * channels * TUTTI_BLOCK,
         .w_tap = (long)channels * TUTTI_BLOCK,
     };
-    return cut_columns(&pass->sweeps[0], conv->kernels->tiles->max_pixels, channels);
+    return cut_columns(&pass->sweeps[0], widest(conv, pass), channels);
 }
 
 /* One dimension of a phase. */
@@ -183,12 +188,15 @@ tutti_status tutti_conv_plan_backward(tutti_conv *conv)
         .w_tile = (long)shape->r * shape->s * TUTTI_BLOCK * TUTTI_BLOCK,
         .transposed = true,
     };
+    pass->tile_blocks = tutti_conv_tile_blocks(conv->kernels->tiles->max_width, pass->outputs,
+                                               conv->kernels->tiles->vectors,
+                                               tutti_ceil_div(shape->w, shape->stride_w));
     TUTTI_TRY(tutti_alloc(&pass->sweeps, (size_t)phases, sizeof *pass->sweeps));
     for (; pass->sweep_count < phases; pass->sweep_count++) {
         tutti_conv_sweep *sweep = &pass->sweeps[pass->sweep_count];
         *sweep = sweep_of(conv, pass->sweep_count / shape->stride_w,
                           pass->sweep_count % shape->stride_w);
-        TUTTI_TRY(cut_columns(sweep, conv->kernels->tiles->max_pixels, TUTTI_BLOCK));
+        TUTTI_TRY(cut_columns(sweep, widest(conv, pass), TUTTI_BLOCK));
     }
     return TUTTI_OK;
 }

@@ -1,24 +1,25 @@
 /* The register tile of backward-weights.
  *
  * Per pixel: one load for every vector of dy, one broadcast for every channel of x, and channels x
- * vectors multiply-adds. Two or three blocks of dy share each broadcast, because a processor that
- * starts two multiply-adds a cycle also loads only twice: with one block per broadcast the loads
- * would be the limit. AVX-512: 8 channels x 3 blocks = 24 accumulators (11 loads), or up to 14 x 2.
- * AVX2: 6 channels x 1 block (two vectors). */
+ * vectors multiply-adds. As in forward (conv_fwd_tmpl.c) several blocks share each broadcast,
+ * because loads are the second limit. */
 #include "kernel/conv_kernels.h"
 #include "kernel/isa/isa.h"
 
 enum {
-    VECTORS = 16 / VLEN,
-    MAX_BLOCKS = NREG >= 32 ? 2 : 1,
-    MAX_CHANNELS = VLEN == 1    ? 1
-                   : NREG >= 32 ? 14
-                                : 6,
+    VECTORS = 16 / VLEN, /* of a block */
+    MAX_BLOCKS = NREG >= 32 ? 4 : 1,
+    ACCUMULATORS = NREG >= 32 ? 28
+                   : VLEN > 1 ? 12
+                              : 16,
+    MAX_WIDTH = NREG >= 32 ? 14
+                : VLEN > 1 ? 6
+                           : 1,
 };
 
 INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
 {
-    vf acc[MAX_CHANNELS * MAX_BLOCKS * VECTORS];
+    vf acc[ACCUMULATORS];
     UNROLL(14)
     for (int c = 0; c < width; c++) UNROLL(16)
     for (int v = 0; v < nv; v++)
@@ -49,31 +50,25 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
     {                                                                  \
         run_tile(t, nb *VECTORS, width);                               \
     }
-#define ENTRY(nb, width) tile_##nb##_##width,
+#define ENTRY(nb, width) [nb - 1][width - 1] = tile_##nb##_##width,
 
 // clang-format off
+#define UP_TO_1(X, nb) X(nb, 1)
+#define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
+#define UP_TO_9(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8) X(nb, 9)
+#define UP_TO_14(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
 #if VLEN == 1
-#define WIDTHS(X, nb) X(nb, 1)
+#define ALL(X) UP_TO_1(X, 1)
 #elif NREG < 32
-#define WIDTHS(X, nb) X(nb, 1) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
+#define ALL(X) UP_TO_6(X, 1)
 #else
-#define WIDTHS(X, nb) X(nb, 1) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6) X(nb, 7) \
-    X(nb, 8) X(nb, 9) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
+#define ALL(X) UP_TO_14(X, 1) UP_TO_14(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
 #endif
-
-WIDTHS(TILE, 1)
-#if NREG >= 32
-WIDTHS(TILE, 2)
-#endif
+ALL(TILE)
 // clang-format on
 
 typedef void tile_fn(const tutti_conv_gradient_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_CHANNELS] = {
-    {WIDTHS(ENTRY, 1)},
-#if NREG >= 32
-    {WIDTHS(ENTRY, 2)},
-#endif
-};
+static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH] = {ALL(ENTRY)};
 
 static void tile(const tutti_conv_gradient_tile *t)
 {
@@ -108,8 +103,12 @@ static void bias(const tutti_conv_gradient_tile *t, float *db)
 
 extern const tutti_conv_gradient_tiles NAME(conv_gradient_tiles);
 const tutti_conv_gradient_tiles NAME(conv_gradient_tiles) = {
-    .max_channels = MAX_CHANNELS,
-    .max_blocks = MAX_BLOCKS,
+    .vectors = VECTORS,
+#if NREG >= 32
+    .max_width = {0, 14, 14, 9, 6},
+#else
+    .max_width = {0, MAX_WIDTH},
+#endif
     .tile = tile,
     .bias = bias,
 };
