@@ -315,7 +315,7 @@ static void force_blocks(tutti_conv *conv, int size)
 static results computed(const problem *p, const tutti_kernels *row, tutti_team *team,
                         const variant *v)
 {
-    static const tutti_caches small = {1 << 12, 1 << 14, 1 << 16}; /* many blocks */
+    static const tutti_caches small = {1 << 12, 1 << 14, 1 << 12}; /* many blocks, streams */
     tutti_conv *conv = NULL;
     results r = results_new(p);
     assert_int_equal(tutti_conv_create(&conv, &p->shape, row, &small, p->n, v->threads), TUTTI_OK);

@@ -32,7 +32,7 @@ INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixe
     vf wv[MAX_BLOCKS * VECTORS];
     UNROLL(16)
     for (int v = 0; v < nv; v++) wv[v] = vf_load(w + v / VECTORS * w_output + v % VECTORS * VLEN);
-    UNROLL(14)
+    UNROLL(12)
     for (int p = lo; p < hi; p++) {
         const vf xv = vf_set1(x[p * x_pixel]);
         UNROLL(16)
@@ -79,7 +79,7 @@ INLINE long at(const tutti_conv_tile *t, int p, int v)
 INLINE void start(vf *acc, const tutti_conv_tile *t, int nv, int width)
 {
     const tutti_conv_tile own = *t; /* nothing y could overlap */
-    UNROLL(14)
+    UNROLL(12)
     for (int p = 0; p < width; p++) UNROLL(16)
     for (int v = 0; v < nv; v++)
         acc[p * nv + v] = own.resume ? vf_load(own.y + at(&own, p, v)) : vf_zero();
@@ -90,12 +90,12 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, int nv, int width)
     if (t->bias) UNROLL(16)
     for (int v = 0; v < nv; v++) {
         const vf bias = vf_load(t->bias + v * VLEN);
-        UNROLL(14)
+        UNROLL(12)
         for (int p = 0; p < width; p++) acc[p * nv + v] = vf_add(acc[p * nv + v], bias);
     }
     if (t->relu) UNROLL(28)
     for (int i = 0; i < width * nv; i++) acc[i] = vf_max(vf_zero(), acc[i]);
-    if (t->mask) UNROLL(14)
+    if (t->mask) UNROLL(12)
     for (int p = 0; p < width; p++) UNROLL(16)
     for (int v = 0; v < nv; v++)
         acc[p * nv + v] = vf_gate(acc[p * nv + v], vf_load(t->mask + at(t, p, v)));
@@ -109,44 +109,52 @@ INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int clip, long
     sum_tile(acc, t, nv, width, clip, x_pixel, channels, step);
     if (t->finish) finish(acc, t, nv, width);
     const tutti_conv_tile own = *t;
-    UNROLL(14)
+    UNROLL(12)
     for (int p = 0; p < width; p++) UNROLL(16)
     for (int v = 0; v < nv; v++) vf_store(own.y + at(&own, p, v), acc[p * nv + v]);
 }
 
-/* One function per (blocks, width, clipped or not), with the pixels of x 16 floats apart (the blocked layout
- * at stride 1) or at any distance. */
-#define TILE(nb, width, clip)                                                   \
-    static void tile_##nb##_##width##_##clip(const tutti_conv_tile *t)          \
-    {                                                                           \
-        if (t->x_pixel == 16 && t->channels == 16)                              \
-            run_tile(t, nb *VECTORS, width, clip, 16, 16, STEP);                \
-        else run_tile(t, nb *VECTORS, width, clip, t->x_pixel, t->channels, 1); \
+/* Three functions per (blocks, width): for whole blocks at stride 1, where the pixels of x are 16
+ * floats apart, without and with clipped taps; and for everything else. */
+#define TILE(nb, width)                                                               \
+    static void whole_##nb##_##width(const tutti_conv_tile *t)                        \
+    {                                                                                 \
+        run_tile(t, nb *VECTORS, width, 0, 16, 16, STEP);                             \
+    }                                                                                 \
+    static void clipped_##nb##_##width(const tutti_conv_tile *t)                      \
+    {                                                                                 \
+        run_tile(t, nb *VECTORS, width, TUTTI_CONV_CLIP, 16, 16, STEP);               \
+    }                                                                                 \
+    static void any_##nb##_##width(const tutti_conv_tile *t)                          \
+    {                                                                                 \
+        run_tile(t, nb *VECTORS, width, TUTTI_CONV_CLIP, t->x_pixel, t->channels, 1); \
     }
-#define TILES(nb, width) TILE(nb, width, 0) TILE(nb, width, 2)
-#define ENTRY(nb, width) [nb - 1][width - 1] = {tile_##nb##_##width##_0, tile_##nb##_##width##_2},
+#define ENTRY(nb, width) \
+    [nb - 1][width - 1] = {whole_##nb##_##width, clipped_##nb##_##width, any_##nb##_##width},
 
 // clang-format off
 #define UP_TO_1(X, nb) X(nb, 1)
 #define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
-#define UP_TO_9(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8) X(nb, 9)
-#define UP_TO_14(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
+#define UP_TO_8(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8)
+#define UP_TO_9(X, nb) UP_TO_8(X, nb) X(nb, 9)
+#define UP_TO_12(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12)
 #if VLEN == 1
 #define ALL(X) UP_TO_1(X, 1)
 #elif NREG < 32
 #define ALL(X) UP_TO_6(X, 1)
 #else
-#define ALL(X) UP_TO_14(X, 1) UP_TO_14(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
+#define ALL(X) UP_TO_8(X, 1) UP_TO_12(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
 #endif
-ALL(TILES)
+ALL(TILE)
 // clang-format on
 
 typedef void tile_fn(const tutti_conv_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][2] = {ALL(ENTRY)};
+static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][3] = {ALL(ENTRY)};
 
 static void tile(const tutti_conv_tile *t)
 {
-    tiles[t->nblocks - 1][t->width - 1][t->clip](t);
+    const int kind = t->x_pixel != 16 || t->channels != 16 ? 2 : t->clip;
+    tiles[t->nblocks - 1][t->width - 1][kind](t);
 }
 
 static void transpose(float *restrict out, const float *restrict in)
@@ -163,14 +171,20 @@ static void transpose(float *restrict out, const float *restrict in)
     }
 }
 
+static void stream_end(void)
+{
+    vf_stream_end();
+}
+
 extern const tutti_conv_tiles NAME(conv_tiles);
 const tutti_conv_tiles NAME(conv_tiles) = {
     .vectors = VECTORS,
 #if NREG >= 32
-    .max_width = {0, 14, 14, 9, 6},
+    .max_width = {0, 8, 12, 9, 6},
 #else
     .max_width = {0, MAX_WIDTH},
 #endif
     .tile = tile,
     .transpose = transpose,
+    .stream_end = stream_end,
 };

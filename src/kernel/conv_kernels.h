@@ -28,6 +28,7 @@ typedef struct tutti_conv_tile {
     long y_pixel, y_output;
     bool resume;       /* go on from the partial sums in y */
     bool finish;       /* add bias and apply the rest; else store the partial sums */
+    bool stream;       /* store around the caches; y is aligned to a cache line */
     const float *bias; /* NULL: none */
     bool relu;         /* max(., 0) */
     const float *mask; /* of y's strides; 0 where it is not positive; NULL: none */
@@ -53,6 +54,7 @@ typedef struct tutti_conv_tiles {
     int vectors; /* of a block */
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
     void (*tile)(const tutti_conv_tile *tile);
+    void (*stream_end)(void); /* after the last tile that streams, by the thread that ran it */
     /* out[k][c] = in[c][k], 16 by 16 */
     void (*transpose)(float *restrict out, const float *restrict in);
 } tutti_conv_tiles;

@@ -12,6 +12,8 @@
  * a group when it comes to it, in cache. Threads never share an output. */
 #include "kernel/conv_plan.h"
 
+#include <stdint.h>
+
 #include "base/memory.h"
 #include "base/tree.h"
 #include "kernel/ref_conv.h"
@@ -21,7 +23,7 @@ typedef struct job {
     const tutti_conv_pass *pass;
     int n;
     const float *x, *w, *bias, *mask;
-    bool relu;
+    bool relu, stream;
     float *y, *transposed;
 } job;
 
@@ -149,6 +151,7 @@ static void run_item(const job *j, const stretch *s, const float *w, long w_outp
             .y_output = pass->y_block,
             .resume = s->inputs_begin > 0,
             .finish = s->inputs_end == pass->inputs,
+            .stream = j->stream && s->inputs_end == pass->inputs,
             .bias = j->bias ? j->bias + (long)block * TUTTI_BLOCK : NULL,
             .relu = j->relu,
             .mask = j->mask ? j->mask + at : NULL,
@@ -199,10 +202,20 @@ static void run_member(void *arg, int member, int size)
                     pass->transposed ? j->transposed + scratch : NULL);
         at = stop;
     }
+    if (j->stream) j->conv->kernels->tiles->stream_end();
+}
+
+/* An output that no cache would keep until it is read does not pass through them. */
+static bool streams(const job *j)
+{
+    const size_t bytes = (size_t)j->n * (size_t)j->pass->y_sample * sizeof(float);
+    return bytes > j->conv->caches.l3 * (size_t)j->conv->threads &&
+           (uintptr_t)j->y % TUTTI_CACHE_LINE == 0;
 }
 
 static void run_pass(job *j, tutti_team *team)
 {
+    j->stream = streams(j);
     TUTTI_ASSERT(tutti_team_size(team) <= j->conv->threads);
     tutti_team_run(team, run_member, j);
 }
@@ -247,7 +260,7 @@ void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch,
                         const float *x, const float *w, const float *bias, bool relu, float *y)
 {
     (void)scratch;
-    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, y, NULL};
+    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, false, y, NULL};
     if (conv->plain) tutti_team_run(team, plain_member, &j);
     else run_pass(&j, team);
 }
@@ -256,7 +269,7 @@ void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *sc
                               const float *dy, const float *w, const float *mask, float *dx)
 {
     TUTTI_ASSERT(!conv->shape.compact);
-    job j = {conv, &conv->backward, n, dy, w, NULL, mask, false, dx, scratch};
+    job j = {conv, &conv->backward, n, dy, w, NULL, mask, false, false, dx, scratch};
     if (conv->plain) tutti_team_run(team, plain_member, &j);
     else run_pass(&j, team);
 }

@@ -20,7 +20,7 @@ enum {
 INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
 {
     vf acc[ACCUMULATORS];
-    UNROLL(14)
+    UNROLL(12)
     for (int c = 0; c < width; c++) UNROLL(16)
     for (int v = 0; v < nv; v++)
         acc[c * nv + v] = vf_load(t->dw + v / VECTORS * t->dw_output + c * 16 + v % VECTORS * VLEN);
@@ -31,7 +31,7 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
             UNROLL(16)
             for (int v = 0; v < nv; v++)
                 d[v] = vf_load(dy + v / VECTORS * t->dy_output + v % VECTORS * VLEN);
-            UNROLL(14)
+            UNROLL(12)
             for (int c = 0; c < width; c++) {
                 const vf xv = vf_set1(x[c]);
                 UNROLL(16)
@@ -39,7 +39,7 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
             }
         }
     }
-    UNROLL(14)
+    UNROLL(12)
     for (int c = 0; c < width; c++) UNROLL(16)
     for (int v = 0; v < nv; v++)
         vf_store(t->dw + v / VECTORS * t->dw_output + c * 16 + v % VECTORS * VLEN, acc[c * nv + v]);
@@ -56,13 +56,13 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
 #define UP_TO_1(X, nb) X(nb, 1)
 #define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
 #define UP_TO_9(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8) X(nb, 9)
-#define UP_TO_14(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
+#define UP_TO_12(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12)
 #if VLEN == 1
 #define ALL(X) UP_TO_1(X, 1)
 #elif NREG < 32
 #define ALL(X) UP_TO_6(X, 1)
 #else
-#define ALL(X) UP_TO_14(X, 1) UP_TO_14(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
+#define ALL(X) UP_TO_12(X, 1) UP_TO_12(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
 #endif
 ALL(TILE)
 // clang-format on
@@ -105,7 +105,7 @@ extern const tutti_conv_gradient_tiles NAME(conv_gradient_tiles);
 const tutti_conv_gradient_tiles NAME(conv_gradient_tiles) = {
     .vectors = VECTORS,
 #if NREG >= 32
-    .max_width = {0, 14, 14, 9, 6},
+    .max_width = {0, 12, 12, 9, 6},
 #else
     .max_width = {0, MAX_WIDTH},
 #endif
