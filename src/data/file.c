@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-enum { TEXT_LIMIT = 1 << 30, GZIP_READ = 1 << 20 };
+enum { TEXT_LIMIT = 1 << 30, GZIP_READ = 1 << 16 };
 static const uint64_t UNPACKED_LIMIT = UINT64_C(16) << 30;
 
 tutti_status tutti_buffer_reserve(tutti_buffer *buffer, size_t bytes)
