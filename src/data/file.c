@@ -61,10 +61,10 @@ tutti_status tutti_file_read(const tutti_file *file, uint64_t offset, void *out,
     return TUTTI_OK;
 }
 
-static tutti_status grow(void **block, size_t *capacity, size_t used)
+static tutti_status grow(void **block, size_t *capacity, size_t used, size_t hint)
 {
     void *larger = NULL;
-    const size_t wanted = *capacity ? 2 * *capacity : 4 * (size_t)GZIP_READ;
+    const size_t wanted = *capacity ? 2 * *capacity : hint + 2 * (size_t)GZIP_READ;
     if (wanted > UNPACKED_LIMIT)
         return tutti_fail(TUTTI_DATA, "it unpacks to more than %llu bytes",
                           (unsigned long long)UNPACKED_LIMIT);
@@ -76,11 +76,22 @@ static tutti_status grow(void **block, size_t *capacity, size_t used)
     return TUTTI_OK;
 }
 
-static tutti_status unpack(gzFile stream, void **block, size_t *used)
+/* What the last four bytes say it unpacks to, where that is possible at all; only a hint, as they
+ * may be damaged, or of one member of several. */
+static size_t unpacked_hint(const tutti_file *file)
+{
+    enum { MOST_RATIO = 1032 };
+    uint8_t b[4];
+    if (file->bytes < 18 || plain_read(file, file->bytes - 4, b, 4)) return 0;
+    const size_t bytes = b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
+    return bytes / MOST_RATIO <= file->bytes ? bytes : 0;
+}
+
+static tutti_status unpack(gzFile stream, size_t hint, void **block, size_t *used)
 {
     size_t capacity = 0;
     for (;;) {
-        if (capacity - *used < GZIP_READ) TUTTI_TRY(grow(block, &capacity, *used));
+        if (capacity - *used < GZIP_READ) TUTTI_TRY(grow(block, &capacity, *used, hint));
         const int n = gzread(stream, (char *)*block + *used, GZIP_READ);
         if (n > 0) *used += (size_t)n;
         if (n == GZIP_READ) continue;
@@ -94,11 +105,12 @@ static tutti_status unpack(gzFile stream, void **block, size_t *used)
 static tutti_status open_gzip(tutti_file *file)
 {
     size_t used = 0;
+    const size_t hint = unpacked_hint(file);
     gzFile stream = gzdopen(file->fd, "rb");
     if (!stream) return tutti_fail(TUTTI_MEMORY, "'%s': zlib has no memory", file->path);
     file->fd = -1; /* the stream's now */
     gzbuffer(stream, 1 << 17);
-    tutti_status s = unpack(stream, &file->owned, &used);
+    tutti_status s = unpack(stream, hint, &file->owned, &used);
     if (s)
         s = tutti_fail(s, "'%s' cannot be unpacked after %zu bytes: %s", file->path, used,
                        tutti_message());
