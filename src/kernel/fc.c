@@ -119,7 +119,7 @@ static size_t data_dx_floats(const tutti_fc *fc, int n)
     return (size_t)data_inputs(fc, n) * filled(least(n, SAMPLES));
 }
 
-enum { NEAR_STACK = TUTTI_TREE_LEVELS * TUTTI_FC_TILE };
+enum { NEAR_STACK = TUTTI_TREE_LEVELS * TUTTI_FC_NEAR };
 
 static size_t far_floats(const tutti_fc *fc, int n);
 
@@ -362,20 +362,31 @@ int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scr
 /* ---- backward-weights ---- */
 
 /* How the samples are cut so that a run of them stays in the first-level cache: into subtrees of
- * 'grains' grains (a power of two), or a grain of many samples into pieces. */
+ * 'grains' grains (a power of two), or a grain of many samples into pieces. Grains of few samples
+ * need no cutting: the kernel sweeps. */
 typedef struct run_plan {
     int grains, runs;
     int piece; /* samples at a time */
-    bool pairs;
+    bool sweep;
 } run_plan;
+
+static bool all_few(const tutti_grains *grains, int few)
+{
+    for (int g = 0; g < grains->count; g++) {
+        const int samples = grains->begin[g + 1] - grains->begin[g];
+        if (samples < 1 || samples > few) return false;
+    }
+    return true;
+}
 
 static run_plan plan_runs(const tutti_fc *fc, const tutti_grains *grains, int n)
 {
     const int columns = fc->kernels->weights_blocks * TUTTI_BLOCK;
     const int room = (int)(fc->caches.l1 / 2 / sizeof(float)) / columns;
-    const int per_grain = tutti_ceil_div(n < 1 ? 1 : n, grains->count < 1 ? 1 : grains->count);
-    run_plan plan = {.grains = 1, .piece = n, .pairs = per_grain < FEW_SAMPLES};
-    if (plan.pairs) plan.grains = 2;
+    const int per_grain = tutti_ceil_div(n < 1 ? 1 : n, grains->count);
+    if (all_few(grains, fc->kernels->few_samples))
+        return (run_plan){.grains = grains->count, .runs = 1, .piece = n, .sweep = true};
+    run_plan plan = {.grains = 1, .piece = n};
     while (plan.grains < grains->count && 2 * plan.grains * per_grain <= room) plan.grains *= 2;
     if (per_grain > room) plan.piece = room < 32 ? 32 : room;
     plan.runs = tutti_ceil_div(grains->count, plan.grains);
@@ -448,7 +459,7 @@ static void weights_panel(const weights_pass *pass, int block, int block_end, in
         .inputs = input_end - input,
         .blocks = block_end - block,
         .runs = pass->plan.runs,
-        .pairs = pass->plan.pairs,
+        .sweep = pass->plan.sweep,
         .x = pass->x_packed + (size_t)input * pass->n,
         .x_block = packed,
         .dy = pass->dy_packed + block * packed,

@@ -48,12 +48,12 @@ typedef struct tutti_fc_weights_job {
     int grains;         /* of this run */
     const int *begin;   /* grain g of it is samples begin[g] .. begin[g+1]-1 */
     bool first, last;   /* the piece of the chain starts it, ends it; both true with whole grains */
-    bool pairs;         /* join neighbours in registers: for grains of few samples */
+    bool sweep;         /* every grain has 1 .. the row's few_samples samples; then runs == 1 */
     const float *x; /* [inputs/16][samples][16], x_block apart, from the run's first sample on */
     size_t x_block;
     const float *dy; /* [blocks][samples][16], dy_block apart, likewise */
     size_t dy_block;
-    float *near; /* the run's own stack: tutti_tree_height(grains) + 1 register tiles */
+    float *near; /* the run's own stack: tutti_tree_height(grains) + 1 times TUTTI_FC_NEAR floats */
     float *far;  /* the stacks of all tiles over runs, that live from the first run to the last: */
     int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
     float *dw;   /* [blocks][inputs][16], dw_block apart; written by the last run */
@@ -61,11 +61,12 @@ typedef struct tutti_fc_weights_job {
     bool stream; /* store around the caches; dw is aligned to a cache line */
 } tutti_fc_weights_job;
 
-/* Floats of the largest register tile on any row. */
-enum { TUTTI_FC_TILE = 28 * 16 };
+/* Floats of the largest piece of dw whose partial sums wait together, on any row. */
+enum { TUTTI_FC_NEAR = 32 * 3 * 16 };
 
 typedef struct tutti_fc_kernels {
     int forward_blocks, data_blocks, weights_blocks; /* the widest panel of each pass */
+    int few_samples;                                 /* 0: there is no way to sweep */
     void (*forward)(const tutti_fc_forward_job *job);
     void (*data)(const tutti_fc_data_job *job);
     void (*weights)(const tutti_fc_weights_job *job);

@@ -28,13 +28,10 @@ enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
 /* Tiles: as many accumulators as registers allow beside the columns and a scalar. */
 #if VLEN == 16
 enum { BLOCKS = 3, FORWARD_ROWS = 8, WEIGHTS_ROWS = 8 };
-#define BLOCKS_3 1
 #elif VLEN == 8
 enum { BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
-#define BLOCKS_3 0
 #else
 enum { BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
-#define BLOCKS_3 0
 #endif
 enum { TILE = 28 * VECS };
 
@@ -309,50 +306,8 @@ INLINE void sum_grains(vf *acc, const tutti_fc_weights_job *job, int rows, int b
     }
 }
 
-/* The same with neighbouring grains joined before they touch the stack: with 4 samples a grain
- * loads and stores of partial sums would cost as much as the products. */
-INLINE void grain_of_4(vf *acc, int rows, int blocks, const operands *from, int sample)
-{
-    const float *x = from->x + sample * from->x_step;
-    const float *dy = from->dy + (size_t)sample * TUTTI_BLOCK;
-    first_step(acc, rows, blocks, x, from->x_row, dy, from->dy_block);
-    UNROLL(3)
-    for (int k = 1; k < 4; k++)
-        step(acc, rows, blocks, x + k * from->x_step, from->x_row, dy + k * TUTTI_BLOCK,
-             from->dy_block);
-}
-
-INLINE void sum_pair(vf *acc, int rows, int blocks, const operands *from, int first, int middle,
-                     int end)
-{
-    vf right[TILE];
-    if (middle - first == 4 && end - middle == 4) {
-        grain_of_4(acc, rows, blocks, from, first);
-        grain_of_4(right, rows, blocks, from, middle);
-    } else {
-        samples(acc, rows, blocks, from, first, middle, true);
-        samples(right, rows, blocks, from, middle, end, true);
-    }
-    UNROLL(32)
-    for (int i = 0; i < rows * blocks * VECS; i++) acc[i] = vf_add(acc[i], right[i]);
-}
-
-INLINE void sum_pairs(vf *acc, const tutti_fc_weights_job *job, int rows, int blocks,
-                      const operands *from)
-{
-    const int grains = job->grains, *const begin = job->begin, zeroth = begin[0];
-    float *const stack = job->near;
-    for (int g = 0; g < grains; g += 2) {
-        const int first = begin[g] - zeroth, middle = begin[g + 1] - zeroth;
-        if (g + 1 < grains) sum_pair(acc, rows, blocks, from, first, middle, begin[g + 2] - zeroth);
-        else samples(acc, rows, blocks, from, first, middle, true);
-        join_leaf(acc, rows * blocks * VECS, g / 2, (grains + 1) / 2, stack);
-    }
-}
-
 /* One run for one tile, and its place in the tree over runs. */
-INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, int blocks,
-                         bool pairs)
+INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, int blocks)
 {
     vf acc[TILE];
     const int count = rows * blocks * VECS;
@@ -362,8 +317,7 @@ INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, i
     float *const top = far + __builtin_popcount((unsigned)job->run) * count * VLEN;
     zero(acc, count);
     if (!job->first) load_from(acc, count, top);
-    if (pairs) sum_pairs(acc, job, rows, blocks, &from);
-    else sum_grains(acc, job, rows, blocks, &from);
+    sum_grains(acc, job, rows, blocks, &from);
     if (!job->last) {
         store_to(top, count, acc);
         return;
@@ -382,32 +336,159 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
     for (int i = 0; i < job->inputs; i += TUTTI_BLOCK) {
         int r = 0;
         for (; r + WEIGHTS_ROWS <= TUTTI_BLOCK; r += WEIGHTS_ROWS)
-            weights_tile(job, i + r, WEIGHTS_ROWS, blocks, false);
-        if (REST) weights_tile(job, i + r, REST ? REST : 1, blocks, false);
+            weights_tile(job, i + r, WEIGHTS_ROWS, blocks);
+        if (REST) weights_tile(job, i + r, REST ? REST : 1, blocks);
     }
 }
 
+/* ---- backward-weights with few samples a grain ----
+ *
+ * With 4 samples a grain the tile above would load and store partial sums as often as it
+ * multiplies. So turn it inside out: the dy of one grain, or of a pair of grains of 4, fills the
+ * registers (8 samples x 3 blocks), and one row of dw after the other sweeps past: 8 scalars, 24
+ * multiply-adds, the pair joined, and one partial sum to the stack, of SWEEP_ROWS rows at a time
+ * so that it stays in the first-level cache. */
 #if VLEN == 16
-INLINE void weights_panel_of_pairs(const tutti_fc_weights_job *job, int blocks)
+enum { SWEEP_ROWS = 32, SWEEP_SAMPLES = 8 };
+
+typedef struct sweep_job {
+    int rows;
+    const float *x; /* [rows/16][samples][16], x_block apart */
+    size_t x_block;
+    const float *dy;
+    size_t dy_block;
+    int joins;
+    const float *top; /* joined first; the one below it 'slot' floats before, and so on */
+    size_t slot;
+    float *to;
+    size_t to_row, to_block;
+} sweep_job;
+
+/* One grain's chain for one row. */
+INLINE void sweep_chain(vf *acc, const vf *dy, int samples, int blocks, const float *x)
 {
-    for (int i = 0; i < job->inputs; i += 4) weights_tile(job, i, 4, blocks, true);
+    UNROLL(8)
+    for (int s = 0; s < samples; s++) {
+        const vf scalar = vf_set1(x[s * TUTTI_BLOCK]);
+        UNROLL(3)
+        for (int b = 0; b < blocks; b++)
+            acc[b] =
+                s ? vf_fma(scalar, dy[s * blocks + b], acc[b]) : vf_mul(scalar, dy[s * blocks + b]);
+    }
+}
+
+INLINE void sweep(const sweep_job *job, int samples, bool pair, int blocks, bool stream)
+{
+    const sweep_job j = *job;
+    const int held = pair ? 2 * samples : samples;
+    vf dy[SWEEP_SAMPLES * BLOCKS];
+    UNROLL(8)
+    for (int s = 0; s < held; s++) {
+        UNROLL(3)
+        for (int b = 0; b < blocks; b++)
+            dy[s * blocks + b] = vf_load(j.dy + b * j.dy_block + s * TUTTI_BLOCK);
+    }
+    for (int row = 0; row < j.rows; row++) {
+        const float *x = j.x + row / TUTTI_BLOCK * j.x_block + row % TUTTI_BLOCK;
+        const float *top = j.top + (size_t)row * blocks * TUTTI_BLOCK;
+        float *to = j.to + row * j.to_row;
+        vf acc[BLOCKS], right[BLOCKS];
+        sweep_chain(acc, dy, samples, blocks, x);
+        if (pair) {
+            sweep_chain(right, dy + samples * blocks, samples, blocks, x + samples * TUTTI_BLOCK);
+            UNROLL(3)
+            for (int b = 0; b < blocks; b++) acc[b] = vf_add(acc[b], right[b]);
+        }
+        for (int joins = j.joins; joins; joins--, top -= j.slot) add_from(acc, blocks, top);
+        UNROLL(3)
+        for (int b = 0; b < blocks; b++)
+            if (stream) vf_stream(to + b * j.to_block, acc[b]);
+            else vf_store(to + b * j.to_block, acc[b]);
+    }
+}
+
+typedef void sweep_fn(const sweep_job *job, bool stream);
+#define SWEEP(name, samples, pair, blocks)                      \
+    static void name##blocks(const sweep_job *job, bool stream) \
+    {                                                           \
+        if (stream) sweep(job, samples, pair, blocks, true);    \
+        else sweep(job, samples, pair, blocks, false);          \
+    }
+#define SWEEPS(name, samples, pair) \
+    SWEEP(name, samples, pair, 1)   \
+    SWEEP(name, samples, pair, 2)   \
+    SWEEP(name, samples, pair, 3)
+SWEEPS(sweep_pair_of_4_, 4, true)
+SWEEPS(sweep_1_, 1, false)
+SWEEPS(sweep_2_, 2, false)
+SWEEPS(sweep_3_, 3, false)
+SWEEPS(sweep_4_, 4, false)
+SWEEPS(sweep_5_, 5, false)
+SWEEPS(sweep_6_, 6, false)
+SWEEPS(sweep_7_, 7, false)
+SWEEPS(sweep_8_, 8, false)
+#define COLUMN(name)              \
+    {                             \
+        name##1, name##2, name##3 \
+    }
+static sweep_fn *const sweep_pair[BLOCKS] = COLUMN(sweep_pair_of_4_);
+static sweep_fn *const sweep_grain[SWEEP_SAMPLES][BLOCKS] = {
+    COLUMN(sweep_1_), COLUMN(sweep_2_), COLUMN(sweep_3_), COLUMN(sweep_4_),
+    COLUMN(sweep_5_), COLUMN(sweep_6_), COLUMN(sweep_7_), COLUMN(sweep_8_)};
+
+/* Rows 'input' .. 'input' + rows - 1: grain after grain, with the stack of base/tree.h. */
+static void sweep_grains(const tutti_fc_weights_job *job, int input, int rows)
+{
+    const size_t slot = (size_t)rows * job->blocks * TUTTI_BLOCK;
+    const int *const begin = job->begin;
+    for (int g = 0, next; g < job->grains; g = next) {
+        const int samples = begin[g + 1] - begin[g], sample = begin[g] - begin[0];
+        const bool pair =
+            g % 2 == 0 && g + 1 < job->grains && samples == 4 && begin[g + 2] - begin[g + 1] == 4;
+        next = g + 1 + pair;
+        const bool last = next == job->grains;
+        const int depth = __builtin_popcount((unsigned)g);
+        const int joins = last ? depth : tutti_tree_joins(next - 1) - pair;
+        const sweep_job part = {
+            .rows = rows,
+            .x = job->x + input / TUTTI_BLOCK * job->x_block + (size_t)sample * TUTTI_BLOCK,
+            .x_block = job->x_block,
+            .dy = job->dy + (size_t)sample * TUTTI_BLOCK,
+            .dy_block = job->dy_block,
+            .joins = joins,
+            .top = job->near + (joins ? depth - 1 : 0) * slot,
+            .slot = slot,
+            .to = last ? job->dw + (size_t)input * TUTTI_BLOCK : job->near + (depth - joins) * slot,
+            .to_row = last ? TUTTI_BLOCK : (size_t)job->blocks * TUTTI_BLOCK,
+            .to_block = last ? job->dw_block : TUTTI_BLOCK,
+        };
+        sweep_fn *const fn =
+            pair ? sweep_pair[job->blocks - 1] : sweep_grain[samples - 1][job->blocks - 1];
+        fn(&part, last && job->stream);
+    }
+}
+
+static void sweep_panel(const tutti_fc_weights_job *job)
+{
+    for (int i = 0; i < job->inputs; i += SWEEP_ROWS)
+        sweep_grains(job, i, job->inputs - i < SWEEP_ROWS ? job->inputs - i : SWEEP_ROWS);
 }
 #else
-#define weights_panel_of_pairs weights_panel /* too few registers for two tiles of sums */
+enum { SWEEP_SAMPLES = 0 }; /* too few registers */
+static void sweep_panel(const tutti_fc_weights_job *job)
+{
+    (void)job;
+}
 #endif
 
 static void weights(const tutti_fc_weights_job *job)
 {
-    switch (job->blocks + (job->pairs ? BLOCKS : 0)) {
+    switch (job->sweep ? 0 : job->blocks) {
+    case 0: sweep_panel(job); break;
     case 1: weights_panel(job, 1); break;
-#if BLOCKS_3
+#if VLEN == 16
     case 2: weights_panel(job, 2); break;
     case 3: weights_panel(job, 3); break;
-#endif
-    case BLOCKS + 1: weights_panel_of_pairs(job, 1); break;
-#if BLOCKS_3
-    case BLOCKS + 2: weights_panel_of_pairs(job, 2); break;
-    case BLOCKS + 3: weights_panel_of_pairs(job, 3); break;
 #endif
     }
     if (job->stream) vf_stream_end();
@@ -480,6 +561,7 @@ const tutti_fc_kernels NAME(fc) = {
     .forward_blocks = BLOCKS,
     .data_blocks = BLOCKS,
     .weights_blocks = BLOCKS,
+    .few_samples = SWEEP_SAMPLES,
     .forward = forward,
     .data = data,
     .weights = weights,
