@@ -27,9 +27,9 @@ check-tsan: setup
 	@ninja -C $(TSAN)
 	@tools/check $(TSAN) --suite unit
 
-# One benchmark at a time, its table on the terminal.
+# Every benchmark in turn, its table on the terminal.
 bench: setup all
-	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
+	@tools/bench $(BUILD)
 
 fmt:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
