@@ -83,12 +83,14 @@ static void print_row(const tutti_layer_info *l, int batch)
 static void print_memory(const tutti_memory *m, int batch)
 {
     char a[32], b[32], c[32], d[32], e[32], f[32], g[32];
-    printf("\nTraining on one node with batches of %d is expected to take %s:\n"
-           "  parameters %s, gradients %s, momentum %s,\n"
-           "  activations and scratch %s (%s if no memory were used twice), data and program %s\n",
-           batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
-           bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
-           bytes(m->data + m->program, g));
+    printf(
+        "\nTraining on one node with batches of %d is expected to take %s:\n"
+        "  parameters %s, gradients %s, momentum %s,\n"
+        "  activations and scratch %s (%s if no memory were used twice), batches and program %s;\n"
+        "  a data set that is kept in memory (idx, cifar10) comes on top\n",
+        batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
+        bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
+        bytes(m->data + m->program, g));
 }
 
 static void print_net(const tutti_net *net, const tutti_memory *memory, int batch)

@@ -1,6 +1,6 @@
 /* Nets: read from text, described layer by layer.
  *
- * A net is a text with one line a layer (see models/ and tutti-net(5)):
+ * A net is a text with one line a layer (see models/ and doc/NETS.md):
  *
  *     input 1 28 28
  *     conv1 conv 32 kernel=5 relu
