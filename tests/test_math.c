@@ -138,7 +138,7 @@ static void special_values(void **state)
     for (int i = 0; i < FUNCTIONS; i++) assert_true(isnan(value_of(&functions[i], NAN)));
     assert_true(value_of(e, 0.0f) == 1.0f && value_of(e, -INFINITY) == 0.0f);
     assert_true(value_of(e, INFINITY) == INFINITY && value_of(e, 88.73f) == INFINITY);
-    assert_true(value_of(e, -100.0f) > 0.0f && value_of(e, -104.0f) == 0.0f);
+    assert_true(value_of(e, -87.33f) >= FLT_MIN && value_of(e, -87.34f) == 0.0f);
     assert_true(value_of(l, 1.0f) == 0.0f && value_of(l, INFINITY) == INFINITY);
     assert_true(value_of(s, 0.0f) == 0.5f && value_of(s, INFINITY) == 1.0f);
     assert_true(value_of(s, -INFINITY) == 0.0f);

@@ -248,7 +248,7 @@ static void check_softmax(tutti_team *const teams[2], int n, int classes, double
            *bound_loss = calloc((size_t)n, sizeof *want_loss);
     tutti_ref_softmax(n, classes, xd, labels, want, want_loss);
     const double relative = softmax_error(classes, span);
-    for (size_t i = 0; i < x.count; i++) bound[i] = 1.001 * relative * want[i] + 0x1p-149;
+    for (size_t i = 0; i < x.count; i++) bound[i] = 1.001 * relative * want[i] + FLT_MIN;
     for (int i = 0; i < n; i++) /* error of the sum; log, score - max and difference round */
         bound_loss[i] = relative + half * (2.0 * log(classes) + 4.0 * span + fabs(want_loss[i]));
     for (run r = {0}; next_run(&r, teams);) {

@@ -10,9 +10,9 @@ INLINE void philox_round(vi c[4], vi key0, vi key1)
     vi high0, low0, high1, low1;
     vi_mul_u(c[0], vi_set1((int)0xD2511F53u), &high0, &low0);
     vi_mul_u(c[2], vi_set1((int)0xCD9E8D57u), &high1, &low1);
-    c[0] = vi_xor(vi_xor(high1, c[1]), key0);
+    c[0] = vi_xor3(high1, c[1], key0);
     c[1] = low1;
-    c[2] = vi_xor(vi_xor(high0, c[3]), key1);
+    c[2] = vi_xor3(high0, c[3], key1);
     c[3] = low0;
 }
 

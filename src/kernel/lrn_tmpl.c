@@ -38,30 +38,30 @@ INLINE void advance(window *win, const float *x, int tile)
         }
 }
 
-/* k + alpha/size * sum of x^2; 'lane' points at this block's lane in the window. */
-INLINE vf scale_of(const tutti_lrn *lrn, const float *lane)
+/* k + alpha/size * sum of x^2; 'lane' points at this block's lane in the window. 'size' is
+ * lrn->size, known to the compiler where it is the usual one. */
+INLINE vf scale_of(const tutti_lrn *lrn, int size, const float *lane)
 {
     vf sum = vf_zero();
-    for (int d = -(lrn->size / 2); d <= (lrn->size - 1) / 2; d++) {
+    UNROLL(8)
+    for (int d = -(size / 2); d <= (size - 1) / 2; d++) {
         const vf x = vf_load(lane + d);
         sum = vf_fma(x, x, sum);
     }
-    return vf_fma(vf_set1(lrn->alpha / (float)lrn->size), sum, vf_set1(lrn->k));
+    return vf_fma(vf_set1(lrn->alpha / (float)size), sum, vf_set1(lrn->k));
 }
 
-INLINE vf sum_of(const tutti_lrn *lrn, const float *lane)
+INLINE vf sum_of(int size, const float *lane)
 {
     vf sum = vf_zero();
-    for (int d = -((lrn->size - 1) / 2); d <= lrn->size / 2; d++)
-        sum = vf_add(sum, vf_load(lane + d));
+    UNROLL(8)
+    for (int d = -((size - 1) / 2); d <= size / 2; d++) sum = vf_add(sum, vf_load(lane + d));
     return sum;
 }
 
-tutti_lrn_fn NAME(op_lrn_forward);
-void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
-                          const float *x, const float *dy, const float *mask, float *y, bool stream)
+INLINE void forward(const tutti_lrn *lrn, int size, int blocks, int pixels, int begin, int end,
+                    const float *x, float *y, bool stream)
 {
-    (void)dy, (void)mask;
     const vf power = vf_set1(-lrn->beta);
     const size_t plane = (size_t)pixels * B;
     for (int pixel = begin; pixel < end; pixel += TILE) {
@@ -73,15 +73,24 @@ void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begi
         for (int b = 0; b < blocks; b++) {
             const size_t at = (size_t)b * plane + first;
             advance(&win, b + 1 < blocks ? x + at + plane : NULL, tile);
-            for (int t = 0; t < tile; t++)
-                for (int l = 0; l < B; l += VLEN) {
-                    const float *lane = win.at[t] + B + l;
-                    const vf shrink = vf_exp(vf_mul(power, vf_log(scale_of(lrn, lane))));
-                    vf_put(y + at + t * B + l, vf_mul(vf_load(lane), shrink), stream);
-                }
+            UNROLL(2)
+            for (int i = 0; i < tile * B; i += VLEN) {
+                const float *lane = win.at[i / B] + B + i % B;
+                const vf shrink = vf_exp(vf_mul(power, vf_log(scale_of(lrn, size, lane))));
+                vf_put(y + at + i, vf_mul(vf_load(lane), shrink), stream);
+            }
         }
     }
     if (stream) vf_stream_end();
+}
+
+tutti_lrn_fn NAME(op_lrn_forward);
+void NAME(op_lrn_forward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
+                          const float *x, const float *dy, const float *mask, float *y, bool stream)
+{
+    (void)dy, (void)mask;
+    if (lrn->size == 5) forward(lrn, 5, blocks, pixels, begin, end, x, y, stream);
+    else forward(lrn, lrn->size, blocks, pixels, begin, end, x, y, stream);
 }
 
 /* What a tile carries from block to block in the backward pass. */
@@ -91,14 +100,14 @@ typedef struct carried {
 } carried;
 
 /* Block b: its q joins the window of q. dy is NULL beyond the last block. */
-INLINE void take_block(const tutti_lrn *lrn, carried *c, int b, const float *dy, int tile)
+INLINE void take_block(const tutti_lrn *lrn, int size, carried *c, int b, const float *dy, int tile)
 {
     float q[TILE * B];
     const vf power = vf_set1(-lrn->beta);
     for (int t = 0; dy && t < tile; t++)
         for (int l = 0; l < B; l += VLEN) {
             const float *lane = c->x.at[t] + B + l;
-            const vf scale = scale_of(lrn, lane);
+            const vf scale = scale_of(lrn, size, lane);
             const vf shrink = vf_exp(vf_mul(power, vf_log(scale)));
             const vf direct = vf_mul(vf_load(dy + t * B + l), shrink);
             vf_store(c->direct[b % 2][t] + l, direct);
@@ -108,23 +117,21 @@ INLINE void take_block(const tutti_lrn *lrn, carried *c, int b, const float *dy,
 }
 
 /* dx of block b, when the window of x has moved to block b+1. */
-INLINE void give_block(const tutti_lrn *lrn, const carried *c, int b, const float *mask, float *dx,
-                       int tile, bool stream)
+INLINE void give_block(const tutti_lrn *lrn, int size, const carried *c, int b, const float *mask,
+                       float *dx, int tile, bool stream)
 {
     const vf factor = vf_set1(-2.0f * lrn->alpha * lrn->beta / (float)lrn->size);
     for (int t = 0; t < tile; t++)
         for (int l = 0; l < B; l += VLEN) {
-            const vf x = vf_load(c->x.at[t] + l), sum = sum_of(lrn, c->q.at[t] + B + l);
+            const vf x = vf_load(c->x.at[t] + l), sum = sum_of(size, c->q.at[t] + B + l);
             vf d = vf_fma(vf_mul(factor, x), sum, vf_load(c->direct[b % 2][t] + l));
             if (mask) d = vf_gate(d, vf_load(mask + t * B + l));
             vf_put(dx + t * B + l, d, stream);
         }
 }
 
-tutti_lrn_fn NAME(op_lrn_backward);
-void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
-                           const float *x, const float *dy, const float *mask, float *dx,
-                           bool stream)
+INLINE void backward(const tutti_lrn *lrn, int size, int blocks, int pixels, int begin, int end,
+                     const float *x, const float *dy, const float *mask, float *dx, bool stream)
 {
     const size_t plane = (size_t)pixels * B;
     for (int pixel = begin; pixel < end; pixel += TILE) {
@@ -136,11 +143,21 @@ void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int beg
         for (int b = 0; b <= blocks; b++) {
             const size_t at = (size_t)b * plane + first;
             advance(&c.x, b + 1 < blocks ? x + at + plane : NULL, tile);
-            take_block(lrn, &c, b, b < blocks ? dy + at : NULL, tile);
+            take_block(lrn, size, &c, b, b < blocks ? dy + at : NULL, tile);
             if (b == 0) continue;
             const size_t before = at - plane;
-            give_block(lrn, &c, b - 1, mask ? mask + before : NULL, dx + before, tile, stream);
+            give_block(lrn, size, &c, b - 1, mask ? mask + before : NULL, dx + before, tile,
+                       stream);
         }
     }
     if (stream) vf_stream_end();
+}
+
+tutti_lrn_fn NAME(op_lrn_backward);
+void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int begin, int end,
+                           const float *x, const float *dy, const float *mask, float *dx,
+                           bool stream)
+{
+    if (lrn->size == 5) backward(lrn, 5, blocks, pixels, begin, end, x, dy, mask, dx, stream);
+    else backward(lrn, lrn->size, blocks, pixels, begin, end, x, dy, mask, dx, stream);
 }

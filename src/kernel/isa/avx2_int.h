@@ -56,6 +56,10 @@ static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
 }
+static inline vi vi_xor3(vi a, vi b, vi c)
+{
+    return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
+}
 static inline vi vi_shl23(vi a)
 {
     return _mm256_slli_epi32(a, 23);

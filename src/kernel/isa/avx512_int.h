@@ -66,6 +66,10 @@ static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
 }
+static inline vi vi_xor3(vi a, vi b, vi c)
+{
+    return _mm512_ternarylogic_epi32(a, b, c, 0x96);
+}
 static inline vi vi_shl23(vi a)
 {
     return _mm512_slli_epi32(a, 23);
@@ -97,8 +101,8 @@ static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
 {
     const vi even = _mm512_mul_epu32(a, b);
     const vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
-    *high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd);
-    *low = _mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
+    *high = _mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+    *low = _mm512_mask_shuffle_epi32(even, 0xAAAA, odd, _MM_PERM_CCAA);
 }
 static inline vi vi_load_u16(const unsigned short *p)
 {

@@ -59,6 +59,10 @@ static inline vi vi_xor(vi a, vi b)
 {
     return a ^ b;
 }
+static inline vi vi_xor3(vi a, vi b, vi c)
+{
+    return a ^ b ^ c;
+}
 static inline vi vi_shl23(vi a)
 {
     return (vi)((uint32_t)a << 23);
