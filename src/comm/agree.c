@@ -9,7 +9,7 @@
 #include "comm/agree.h"
 #include "kernel/table.h"
 
-enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 160 };
+enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48 };
 
 /* Everybody's status, allocated once: an agreement may be part of every step. */
 struct tutti_agreement {
@@ -114,54 +114,61 @@ tutti_status tutti_comm_barrier(tutti_comm *comm)
 
 /* --- the same on all ranks --- */
 
-/* "0-2, 5": the ranks whose value is 'value'. */
-static void list_ranks(char *text, size_t bytes, const uint64_t *values, int size, uint64_t value)
+typedef struct value {
+    char text[VALUE_BYTES];
+} value;
+
+static bool same(const value *a, const value *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* "0-2, 5": the ranks that hold 'wanted'. */
+static void list_ranks(char *text, size_t bytes, const value *values, int size, const value *wanted)
 {
     size_t used = 0;
-    text[0] = '\0';
-    for (int r = 0; r < size; r++) {
-        if (values[r] != value) continue;
+    for (int r = 0; r < size && used + 32 < bytes; r++) {
+        if (!same(&values[r], wanted)) continue;
         int last = r;
-        while (last + 1 < size && values[last + 1] == value) last++;
+        while (last + 1 < size && same(&values[last + 1], wanted)) last++;
         const char *comma = used ? ", " : "";
-        const int n = last > r ? snprintf(text + used, bytes - used, "%s%d-%d", comma, r, last)
-                               : snprintf(text + used, bytes - used, "%s%d", comma, r);
-        used += (size_t)n;
-        if (used + 16 > bytes) break;
+        used += (size_t)(last > r ? snprintf(text + used, bytes - used, "%s%d-%d", comma, r, last)
+                                  : snprintf(text + used, bytes - used, "%s%d", comma, r));
         r = last;
     }
 }
 
-static tutti_status compare(const tutti_comm *comm, const char *what, const uint64_t *values)
+static tutti_status compare(const tutti_comm *comm, const char *what, const value *values)
 {
     int other = 0;
-    while (other < comm->size && values[other] == values[0]) other++;
+    while (other < comm->size && same(&values[other], &values[0])) other++;
     if (other == comm->size) return TUTTI_OK;
     char first[LIST_BYTES], second[LIST_BYTES];
-    list_ranks(first, sizeof first, values, comm->size, values[0]);
-    list_ranks(second, sizeof second, values, comm->size, values[other]);
+    list_ranks(first, sizeof first, values, comm->size, &values[0]);
+    list_ranks(second, sizeof second, values, comm->size, &values[other]);
     return tutti_fail(TUTTI_MISMATCH,
-                      "%s is not the same on all ranks: rank %s (host %s) has %016" PRIx64
-                      ", rank %s (host %s) has %016" PRIx64,
-                      what, first, tutti_comm_host(comm, 0), values[0], second,
-                      tutti_comm_host(comm, other), values[other]);
+                      "%s is not the same on all ranks: rank %s (host %s) has %s, rank %s (host "
+                      "%s) has %s",
+                      what, first, tutti_comm_host(comm, 0), values[0].text, second,
+                      tutti_comm_host(comm, other), values[other].text);
 }
 
-tutti_status tutti_comm_check_same(tutti_comm *comm, const char *what, uint64_t value)
+tutti_status tutti_comm_check_same_text(tutti_comm *comm, const char *what, const char *text)
 {
-    uint64_t *values = NULL;
+    value *values = NULL, mine = {{0}};
+    snprintf(mine.text, sizeof mine.text, "%s", text);
     TUTTI_TRY(tutti_alloc(&values, (size_t)comm->size, sizeof *values));
-    tutti_status s = gather(comm, what, &value, sizeof value, values);
+    tutti_status s = gather(comm, what, &mine, sizeof mine, values);
     if (s == TUTTI_OK) s = compare(comm, what, values);
     tutti_free(values);
     return s;
 }
 
-static uint64_t name_as_number(const char *name)
+tutti_status tutti_comm_check_same(tutti_comm *comm, const char *what, uint64_t number)
 {
-    uint64_t value = 0;
-    memcpy(&value, name, strnlen(name, sizeof value));
-    return value;
+    char text[VALUE_BYTES];
+    snprintf(text, sizeof text, "%016" PRIx64, number);
+    return tutti_comm_check_same_text(comm, what, text);
 }
 
 tutti_status tutti_agreement_check_start(tutti_comm *comm, uint64_t build_id)
@@ -169,9 +176,8 @@ tutti_status tutti_agreement_check_start(tutti_comm *comm, uint64_t build_id)
     const tutti_kernels *row = NULL;
     TUTTI_TRY(tutti_comm_agree(comm, tutti_kernels_choose(&row)));
     TUTTI_TRY(tutti_comm_check_same(comm, "the program's build id", build_id));
-    char what[64];
-    snprintf(what, sizeof what, "the kernel row (here %s; see TUTTI_ISA)", row->name);
-    return tutti_comm_check_same(comm, what, name_as_number(row->name));
+    return tutti_comm_check_same_text(comm, "the instruction set of the kernels (TUTTI_ISA)",
+                                      row->name);
 }
 
 /* --- clocks --- */

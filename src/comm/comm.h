@@ -103,6 +103,9 @@ tutti_status tutti_comm_broadcast(tutti_comm *comm, int root, void *data,
  * the same value: check_same(comm, "the data set", hash). */
 tutti_status tutti_comm_check_same(tutti_comm *comm, const char *what,
                                    uint64_t value) TUTTI_MUST_CHECK;
+/* The same for a short text (47 characters count). */
+tutti_status tutti_comm_check_same_text(tutti_comm *comm, const char *what,
+                                        const char *text) TUTTI_MUST_CHECK;
 
 /* Collective. offsets[r] + (tutti_now() on rank r) is rank 0's clock; size entries, on all. */
 tutti_status tutti_comm_clock_offsets(tutti_comm *comm, double *offsets) TUTTI_MUST_CHECK;
