@@ -1,12 +1,14 @@
 /* Ranks and the communication thread.
  *
  * The thread alternates between the engine and rest. How it rests decides whether it disturbs:
- *   nothing under way   asleep on its bell until somebody submits (or briefly awake to look for
- *                       notes from other ranks);
+ *   nothing under way   after a moment asleep on its bell until somebody submits (or briefly
+ *                       awake to look for notes from other ranks);
  *   messages under way  on a core of its own it polls without pause. Where cores are scarce it
- *                       first gives way to other threads (a yield costs half a microsecond and
- *                       messages in shared memory are that quick), then naps, longer and longer,
- *                       so that a slow wire costs little. */
+ *                       depends on the compute thread. If that one waits for us the core is ours:
+ *                       poll, and give way now and then to other ranks. If it computes, every
+ *                       look costs it time: nap for a part of the time between the messages that
+ *                       came in last, so that a slow wire costs little and a fast one is not kept
+ *                       waiting. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,14 +26,15 @@
 
 enum {
     CHUNKS_IN_FLIGHT = 4,
-    YIELDS = 100,     /* rounds of giving way before napping */
-    WAIT_YIELDS = 50, /* the same in the compute thread */
-    HOT_LOOKS = 2000, /* a compute thread with a core of its own looks this often first */
+    LOOKS = 200,         /* rounds without news before sleeping */
+    LOOKS_PER_YIELD = 4, /* a look is a third of a microsecond, a yield half a one */
+    WAIT_YIELDS = 50,    /* the compute thread before sleeping */
+    HOT_LOOKS = 2000,    /* a compute thread with a core of its own looks this often first */
     TIMER_SLACK_NS = 2000
 };
 
 #define NAP_SHORTEST 20e-6
-#define NAP_LONGEST  200e-6
+#define NAP_LONGEST  500e-6
 #define IDLE_SLEEP   0.1
 
 tutti_comm_options tutti_comm_defaults(void)
@@ -58,24 +61,40 @@ static void move_if_asked(tutti_comm *comm)
     tutti_topology_close(&topology);
 }
 
-static double nap_length(int round)
+/* An eighth of the usual time between messages. */
+static double nap_length(const tutti_pace *pace)
 {
-    const double nap = NAP_SHORTEST * (1 + (round - YIELDS) / 8);
-    return nap < NAP_LONGEST ? nap : NAP_LONGEST;
+    const double nap = pace->interval / 8;
+    return nap < NAP_SHORTEST ? NAP_SHORTEST : nap > NAP_LONGEST ? NAP_LONGEST : nap;
+}
+
+static void note_pace(tutti_pace *pace, double now)
+{
+    if (pace->last > 0) pace->interval += (now - pace->last - pace->interval) / 4;
+    if (pace->interval > 8 * NAP_LONGEST) pace->interval = 8 * NAP_LONGEST;
+    pace->last = now;
+}
+
+/* Whether this round without news is one of those that look again at once. */
+static bool stays_awake(tutti_comm *comm, bool idle, int round)
+{
+    if (atomic_load_explicit(&comm->is_hot, memory_order_relaxed))
+        return !idle || round < HOT_LOOKS;
+    return round < (idle || comm->is_awaited ? LOOKS : 0);
 }
 
 static void rest(tutti_comm *comm, uint32_t ticket, int round)
 {
     const bool idle = !tutti_transport_under_way(comm->engine.transport);
-    if (comm->is_hot ? !idle || round < HOT_LOOKS : round < YIELDS) {
-        if (comm->is_hot) relax();
+    if (stays_awake(comm, idle, round)) {
+        if (comm->is_hot || round % LOOKS_PER_YIELD) relax();
         else sched_yield();
         if (round % 1024 == 1023) tutti_stall_watch(comm);
         return;
     }
     move_if_asked(comm);
     tutti_stall_watch(comm);
-    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap_length(round));
+    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap_length(&comm->pace));
 }
 
 static void serve(tutti_comm *comm)
@@ -83,8 +102,12 @@ static void serve(tutti_comm *comm)
     tutti_engine *const e = &comm->engine;
     for (int quiet = 0; !(e->stopping && (!e->active || atomic_load(&e->failed)));) {
         const uint32_t ticket = tutti_bell_look(&e->work);
-        if (tutti_engine_step(e, false)) quiet = 0;
-        else rest(comm, ticket, quiet++);
+        if (tutti_engine_step(e, false)) {
+            quiet = 0;
+            note_pace(&comm->pace, tutti_engine_now(e));
+        } else {
+            rest(comm, ticket, quiet++);
+        }
     }
 }
 
@@ -150,12 +173,16 @@ static void wait_a_little(tutti_comm *comm, uint32_t ticket, int round)
 tutti_status tutti_comm_await(tutti_comm *comm, const atomic_uint *word, unsigned value)
 {
     tutti_engine *const e = &comm->engine;
+    if (has_come(word, value)) return TUTTI_OK;
+    atomic_store(&comm->is_awaited, true);
+    if (comm->has_thread) tutti_bell_ring(&e->work); /* it may be napping */
     for (int round = 0;; round++) {
         const uint32_t ticket = tutti_bell_look(&e->finished);
-        if (has_come(word, value)) return TUTTI_OK;
-        if (atomic_load(&e->failed)) return tutti_fail(e->failure, "%s", e->sentence);
+        if (has_come(word, value) || atomic_load(&e->failed)) break;
         wait_a_little(comm, ticket, round);
     }
+    atomic_store(&comm->is_awaited, false);
+    return has_come(word, value) ? TUTTI_OK : tutti_fail(e->failure, "%s", e->sentence);
 }
 
 bool tutti_comm_progress(tutti_comm *comm)

@@ -11,6 +11,11 @@ typedef struct tutti_peer {
     int pid;
 } tutti_peer;
 
+/* How quickly messages come in. */
+typedef struct tutti_pace {
+    double last, interval; /* seconds */
+} tutti_pace;
+
 typedef struct tutti_agreement tutti_agreement;
 typedef struct tutti_stall tutti_stall;
 
@@ -23,6 +28,8 @@ struct tutti_comm {
     bool has_thread;
     atomic_bool is_hot;     /* it has a core of its own and polls */
     atomic_int wanted_core; /* where it is to move to */
+    atomic_bool is_awaited; /* the compute thread waits */
+    tutti_pace pace;
     pthread_t thread;
     tutti_group *all;
     tutti_agreement *agreement;
