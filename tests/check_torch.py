@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""Trains the same net on the same samples with tutti and with PyTorch and compares.
+
+    check_torch.py TUTTI [NET...]       lenet, cifar-vgg, cd-dnn, vgg-a unless nets are named
+
+For each net: random samples are written in a format that tutti reads; tutti trains on them in
+order, without dropout and augmentation; PyTorch starts from tutti's checkpoint of step 0, takes
+the same samples, and does as many steps of SGD with momentum and weight decay. The losses of all
+steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of their layer's largest.
+"""
+import json, pathlib, struct, subprocess, sys, tempfile, zlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
+
+import numpy as np
+import torch
+import torch_net
+from read_safetensors import read
+
+LOSS, WEIGHTS = 1e-4, 1e-3
+MOMENTUM, DECAY = 0.9, 0.5  # a decay that would be missed
+MEAN, STD = 0.5, 1.0  # of pixels
+
+# ---- Samples: each function writes a data set and gives its --data and (samples, labels). -------
+
+
+def draw(random, count, shape, classes):
+    """Pictures, a soft pattern for each class under noise, and their labels. Without noise windows
+    of the pooling layers would have several largest values but for the last bit, and that bit
+    would decide where the gradient goes. The rates below are small for the same reason."""
+    channels, height, width = shape
+    labels = random.integers(0, classes, count)
+    labels[-1] = classes - 1
+    y, x = np.mgrid[0:height, 0:width] / (height + width)
+    waves = random.standard_normal((classes, channels, 3)) * 6
+    patterns = np.sin(waves[..., :1, None] * y + waves[..., 1:2, None] * x + waves[..., 2:, None])
+    noise = random.standard_normal((count, *shape), dtype=np.float32)
+    return (128 + 30 * patterns[labels] + 60 * noise).clip(0, 255).astype(np.uint8), labels
+
+
+def pixels(raw):
+    return torch.tensor((raw / np.float32(255) - MEAN) / STD, dtype=torch.float32)
+
+
+def idx_set(directory, random, count, shape, classes):
+    raw, labels = draw(random, count, shape, classes)
+    for part in ("train", "t10k"):
+        (directory / f"{part}-images-idx3-ubyte").write_bytes(
+            struct.pack(">4B3I", 0, 0, 8, 3, count, 28, 28) + raw.tobytes())
+        (directory / f"{part}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">4BI", 0, 0, 8, 1, count) + labels.astype(np.uint8).tobytes())
+    return f"idx:{directory},mean={MEAN},std={STD}", (pixels(raw), labels)
+
+
+def cifar_set(directory, random, count, shape, classes):
+    raw, labels = draw(random, count, shape, classes)
+    records = np.concatenate([labels.astype(np.uint8)[:, None], raw.reshape(count, -1)], axis=1)
+    for i, part in enumerate(np.array_split(records, 5)):
+        (directory / f"data_batch_{i + 1}.bin").write_bytes(part.tobytes())
+    (directory / "test_batch.bin").write_bytes(records[:1].tobytes())
+    means, stds = "/".join([str(MEAN)] * 3), "/".join([str(STD)] * 3)
+    return f"cifar10:{directory},mean={means},std={stds}", (pixels(raw), labels)
+
+
+def png(rgb):
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data +
+                struct.pack(">I", zlib.crc32(kind + data)))
+    height, width, _ = rgb.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in rgb)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
+
+
+def image_set(directory, random, count, shape, classes):
+    raw, labels = draw(random, count, shape, classes)
+    (directory / "all").mkdir()
+    lines = []
+    for i in range(count):
+        (directory / f"all/{i:05}.png").write_bytes(png(raw[i].transpose(1, 2, 0)))
+        lines.append(f"all/{i:05}.png {labels[i]}\n")
+    (directory / "list").write_text("".join(lines))
+    means, stds = "/".join([str(MEAN)] * 3), "/".join([str(STD)] * 3)
+    spec = (f"images:{directory},train={directory}/list,test={directory}/list,"
+            f"resize={shape[1]},mean={means},std={stds}")
+    return spec, (pixels(raw), labels)
+
+
+def frame_set(directory, random, count, shape, classes):
+    raw = random.standard_normal((count, shape[0]), dtype=np.float32)
+    labels = random.integers(0, classes, count)
+    (directory / "feats.ark").write_bytes(
+        b"all \0BFM \4" + struct.pack("<i", count) + b"\4" + struct.pack("<i", shape[0]) +
+        raw.tobytes())
+    (directory / "labels").write_text("all " + " ".join(map(str, labels)) + "\n")
+    scaled = (raw - raw.mean(axis=0, dtype=np.float64)) / raw.std(axis=0, dtype=np.float64)
+    spec = f"kaldi:{directory}/feats.ark,{directory}/labels,context=0,holdout=0"
+    return spec, (torch.tensor(scaled, dtype=torch.float32), labels)
+
+
+# net: the samples' kind, batch, steps, learning rate
+CASES = {
+    "lenet": (idx_set, 32, 20, 1e-3),
+    "cifar-vgg": (cifar_set, 16, 20, 2e-4),
+    "cd-dnn": (frame_set, 32, 20, 1e-3),
+    "vgg-a": (image_set, 8, 3, 2e-4),
+}
+
+# ---- The two sides -----------------------------------------------------------------------------
+
+
+def train_tutti(tutti, net, spec, run, batch, steps, lr):
+    """The losses of all steps, and the weights before the first and after the last."""
+    command = [tutti, "train", net, "--data", spec, "--run", run, "--batch-size", batch, "--steps",
+               steps, "--lr", lr, "--lr-schedule", "fixed", "--momentum", MOMENTUM,
+               "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off", "--dropout", "off",
+               "--eval-every", "never", "--keep", 0, "--quiet"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")
+    lines = [json.loads(line) for line in open(run / "metrics.jsonl")]
+    losses = [line["loss"] for line in lines if line.get("phase") == "train"]
+    weights = [read(run / f"step_{step:08}/model.safetensors") for step in (0, steps)]
+    return losses, *weights
+
+
+def tensors(weights):
+    return {name: torch.from_numpy(np.frombuffer(values, np.float32).copy()).reshape(shape)
+            for name, (shape, values) in weights.items()}
+
+
+def train_torch(net, weights, samples, labels, batch, steps, lr):
+    net.load_state_dict(tensors(weights), strict=True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=MOMENTUM, weight_decay=DECAY)
+    losses = []
+    for step in range(steps):
+        which = slice(step * batch, (step + 1) * batch)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(samples[which]), torch.tensor(labels[which]))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, net.state_dict()
+
+
+def compare(ours, theirs, ours_end, theirs_end):
+    """The largest difference of a loss, and of a weight or bias, against the largest of its layer
+    (biases begin at zero: after some steps they are as small as the error of a gradient)."""
+    loss = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
+    largest = {}
+    for name, t in theirs_end.items():
+        layer = name.rsplit(".", 1)[0]
+        largest[layer] = max(largest.get(layer, 0), t.abs().max().item())
+    weight = max(((ours_end[name] - t).abs().max().item() / largest[name.rsplit(".", 1)[0]], name)
+                 for name, t in theirs_end.items())
+    return loss, weight
+
+
+def check(tutti, name):
+    make, batch, steps, lr = CASES[name]
+    net, shape, classes = torch_net.build(name, dropout=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        data = pathlib.Path(scratch) / "data"
+        data.mkdir()
+        spec, (samples, labels) = make(data, np.random.default_rng(1), batch * steps, shape, classes)
+        run = pathlib.Path(scratch) / "run"
+        ours, start, end = train_tutti(tutti, name, spec, run, batch, steps, lr)
+        if len(ours) != steps:
+            raise SystemExit(f"{name}: metrics.jsonl has {len(ours)} losses of {steps} steps")
+        theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps, lr)
+    loss, (weight, tensor) = compare(ours, theirs, tensors(end), theirs_end)
+    good = loss <= LOSS and weight <= WEIGHTS
+    print(f"{name:10} {steps:3} steps of {batch:2}: loss {theirs[0]:.4f} -> {theirs[-1]:.4f}, "
+          f"differs by {loss:.1e} (<= {LOSS:.0e}); weights by {weight:.1e} (<= {WEIGHTS:.0e}, "
+          f"{tensor}): {'ok' if good else 'FAILED'}", flush=True)
+    return good
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    results = [check(sys.argv[1], name) for name in sys.argv[2:] or CASES]
+    sys.exit(0 if all(results) else 1)
