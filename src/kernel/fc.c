@@ -22,7 +22,6 @@
 #include "kernel/fc_kernels.h"
 
 enum {
-    FEW_SAMPLES = 12,     /* a grain of fewer is worth joining in pairs */
     CHAIN_PIECE = 256,    /* inputs of a piece of forward's chain */
     SAMPLES = 256,        /* samples that forward and data hold in cache at a time */
     LEAF_RUN = 2,         /* leaves of data's tree a tile does at a time */
@@ -57,6 +56,12 @@ static int leaves_of(int outputs)
 static int least(int a, int b)
 {
     return a < b ? a : b;
+}
+
+/* Do so many floats leave the caches of all threads before they are used again? */
+static bool beyond_caches(const tutti_fc *fc, size_t count)
+{
+    return count * sizeof(float) > fc->caches.l3 * (size_t)fc->threads;
 }
 
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
@@ -181,6 +186,17 @@ typedef struct forward_pass {
     float *y;
 } forward_pass;
 
+/* The weights that are needed after those of the panel that ends at 'block_end'. */
+static const float *next_weights(const forward_pass *pass, const rectangle *part, int block_end,
+                                 int input, int input_end)
+{
+    const bool last = block_end == part->a_end;
+    if (last && input_end == pass->fc->in) return NULL;
+    return pass->w +
+           ((size_t)(last ? part->a : block_end) * pass->fc->in + (last ? input_end : input)) *
+               TUTTI_BLOCK;
+}
+
 /* One piece of the chain: samples 'sample' .. 'sample_end'-1 of the output blocks of 'part'. */
 static void forward_piece(const forward_pass *pass, const rectangle *part, int sample,
                           int sample_end, int input)
@@ -207,6 +223,7 @@ static void forward_piece(const forward_pass *pass, const rectangle *part, int s
             .last = end == fc->in,
             .bias = pass->bias ? pass->bias + block * TUTTI_BLOCK : NULL,
             .relu = pass->relu,
+            .next = next_weights(pass, part, block_end, input, end),
         });
     }
 }
@@ -240,6 +257,7 @@ typedef struct data_pass {
     float *dy_transposed, *stack, *tile; /* stack and tile: one after the other, per thread */
     size_t stack_floats, tile_floats;
     int inputs; /* of a run */
+    bool fetch; /* the weights come from memory, faster than they are used */
 } data_pass;
 
 static void data_pack_member(void *arg, int member, int size)
@@ -283,6 +301,7 @@ static void data_run(const data_pass *pass, const rectangle *part, int input, in
                 .levels = levels,
                 .dx = tile + (size_t)first * TUTTI_BLOCK,
                 .dx_row = (size_t)blocks * TUTTI_BLOCK,
+                .fetch = pass->fetch && p == 0,
             });
         }
     const int sample = part->b * TUTTI_BLOCK;
@@ -310,6 +329,7 @@ static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
     TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
     pass->inputs = data_inputs(fc, pass->n);
+    pass->fetch = pass->n <= TUTTI_BLOCK && beyond_caches(fc, (size_t)pass->outputs * fc->in);
     pass->stack_floats = data_stack_floats(fc, pass->n);
     pass->tile_floats = data_dx_floats(fc, pass->n);
     pass->dy_transposed = take(&arena, (size_t)filled(pass->n) * pass->outputs);
@@ -532,7 +552,7 @@ void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scrat
         .near = take(&arena, (size_t)NEAR_STACK * fc->threads),
         .far = take(&arena, far_floats(fc, n) * fc->threads),
         .far_floats = far_floats(fc, n),
-        .stream = count * sizeof *dw > fc->caches.l3 && (uintptr_t)dw % TUTTI_CACHE_LINE == 0,
+        .stream = beyond_caches(fc, count) && (uintptr_t)dw % TUTTI_CACHE_LINE == 0,
     };
     const bool alone = pass.plan.runs == 1 && pass.plan.piece >= n;
     pass.inputs = alone ? WEIGHT_INPUTS : FAR_INPUTS;

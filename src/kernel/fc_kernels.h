@@ -22,6 +22,8 @@ typedef struct tutti_fc_forward_job {
     bool first, last;  /* the chain starts at +0; it ends: add bias (may be NULL), then ReLU */
     const float *bias; /* [blocks][16] */
     bool relu;
+    const float
+        *next; /* the weights of the job that follows, to be fetched meanwhile; NULL: none */
 } tutti_fc_forward_job;
 
 /* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: a run of leaves of the tree over outputs. */
@@ -38,6 +40,7 @@ typedef struct tutti_fc_data_job {
     int levels; /* tutti_tree_height(leaves) + 1 */
     float *dx;  /* [inputs][blocks][16 samples], dx_row apart; written after the last leaf */
     size_t dx_row;
+    bool fetch; /* fetch the weights of the run of leaves that follows meanwhile */
 } tutti_fc_data_job;
 
 /* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is

@@ -87,6 +87,9 @@ INLINE void first_step(vf *acc, int rows, int blocks, const float *a, size_t a_r
     }
 }
 
+/* Brings a cache line to the second level. */
+#define FETCH(address) __builtin_prefetch(address, 0, 2)
+
 /* ---- the tree ---- */
 
 INLINE void add_from(vf *acc, int count, const float *stack)
@@ -144,13 +147,42 @@ INLINE void forward_end(vf *acc, int rows, int blocks, const tutti_fc_forward_jo
     }
 }
 
+/* The next job's weights, fetched to the second-level cache one or two lines a step, shared out
+ * among the tiles of this job: a line a step is about what memory delivers. */
+typedef struct fetcher {
+    const float *at[2];
+    size_t step[2];
+} fetcher;
+
+INLINE fetcher fetcher_of(const tutti_fc_forward_job *job, int sample)
+{
+    const int tile = sample / FORWARD_ROWS,
+              tiles = (job->samples + FORWARD_ROWS - 1) / FORWARD_ROWS;
+    const int first = tiles <= 2 ? 2 * tile : tile, second = tiles <= 2 ? first + 1 : BLOCKS;
+    const bool has[2] = {job->next && first < job->blocks, job->next && second < job->blocks};
+    return (fetcher){{has[0] ? job->next + first * job->w_block : job->x,
+                      has[1] ? job->next + second * job->w_block : job->x},
+                     {has[0] ? TUTTI_BLOCK : 0, has[1] ? TUTTI_BLOCK : 0}};
+}
+
 INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, int blocks)
 {
     vf acc[TILE];
     float *y = job->y + (size_t)sample * job->y_row;
     forward_start(acc, rows, blocks, y, job->y_row, job->first);
-    chain(acc, rows, blocks, job->inputs, job->x + (size_t)sample * job->x_row, job->x_row, 1,
-          job->w, job->w_block);
+    const float *x = job->x + (size_t)sample * job->x_row, *w = job->w;
+    const size_t x_row = job->x_row, w_block = job->w_block;
+    fetcher ahead = fetcher_of(job, sample);
+    if (ahead.step[0] | ahead.step[1])
+        for (int k = 0; k < job->inputs; k++) {
+            step(acc, rows, blocks, x + k, x_row, w, w_block);
+            FETCH(ahead.at[0]);
+            FETCH(ahead.at[1]);
+            ahead.at[0] += ahead.step[0];
+            ahead.at[1] += ahead.step[1];
+            w += TUTTI_BLOCK;
+        }
+    else chain(acc, rows, blocks, job->inputs, x, x_row, 1, w, w_block);
     forward_end(acc, rows, blocks, job);
     UNROLL(28)
     for (int r = 0; r < rows; r++) {
@@ -204,10 +236,16 @@ INLINE void data_leaf(vf *acc, int rows, int blocks, const tutti_fc_data_job *jo
 {
     const int per_leaf = TUTTI_FC_LEAF / TUTTI_BLOCK, begin = leaf * per_leaf;
     const int end = begin + per_leaf < job->output_blocks ? begin + per_leaf : job->output_blocks;
-    for (int o = begin; o < end; o++)
-        chain(acc, rows, blocks, TUTTI_BLOCK,
-              job->w + o * job->w_block + (size_t)input * TUTTI_BLOCK, TUTTI_BLOCK, 1,
+    const int ahead = (job->leaf_end - job->leaf) * per_leaf;
+    for (int o = begin; o < end; o++) {
+        const float *w = job->w + o * job->w_block + (size_t)input * TUTTI_BLOCK;
+        if (job->fetch && o + ahead < job->output_blocks) {
+            UNROLL(28)
+            for (int r = 0; r < rows; r++) FETCH(w + ahead * job->w_block + r * TUTTI_BLOCK);
+        }
+        chain(acc, rows, blocks, TUTTI_BLOCK, w, TUTTI_BLOCK, 1,
               job->dy + (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK, job->dy_block);
+    }
 }
 
 INLINE void data_store(const tutti_fc_data_job *job, int input, int rows, int blocks, const vf *acc)
