@@ -24,7 +24,7 @@
 enum {
     CHAIN_PIECE = 256,    /* inputs of a piece of forward's chain */
     SAMPLES = 256,        /* samples that forward and data hold in cache at a time */
-    LEAF_RUN = 2,         /* leaves of data's tree a tile does at a time */
+    LEAF_RUN = 4,         /* leaves of data's tree a tile does at a time, at most */
     DATA_INPUTS = 192,    /* inputs of a run of backward-data, at most */
     WEIGHT_INPUTS = 1024, /* of a run of backward-weights, at most, ... */
     FAR_INPUTS = 192,     /* ... and when partial sums wait for other samples */
@@ -133,6 +133,7 @@ size_t tutti_fc_scratch(const tutti_fc *fc, int n)
     tutti_arena data = {0}, weights = {0};
     take(&data, (size_t)filled(n) * fc->out);
     for (int t = 0; t < fc->threads; t++) {
+        take(&data, NEAR_STACK);
         take(&data, data_stack_floats(fc, n));
         take(&data, data_dx_floats(fc, n));
     }
@@ -254,8 +255,8 @@ typedef struct data_pass {
     size_t dy_row;
     const float *w, *mask;
     float *dx;
-    float *dy_transposed, *stack, *tile; /* stack and tile: one after the other, per thread */
-    size_t stack_floats, tile_floats;
+    float *dy_transposed, *near, *far, *tile; /* but for dy one after the other, per thread */
+    size_t far_floats, tile_floats;
     int inputs; /* of a run */
     bool fetch; /* the weights come from memory, faster than they are used */
 } data_pass;
@@ -272,36 +273,49 @@ static void data_pack_member(void *arg, int member, int size)
         pass->dy_transposed + part.b * block + (size_t)column * TUTTI_BLOCK, block);
 }
 
-/* All sample blocks of 'part' (b) for inputs 'input' .. 'input_end'-1: leaf after leaf. */
+/* Leaves of a run: as many (a power of two) as leave the run's dy in the first-level cache. */
+static int leaves_of_run(const tutti_fc *fc, int blocks)
+{
+    const size_t leaf = (size_t)TUTTI_FC_LEAF * blocks * TUTTI_BLOCK * sizeof(float);
+    int leaves = LEAF_RUN;
+    while (leaves > 1 && leaves * leaf > fc->caches.l1 * 2 / 3) leaves /= 2;
+    return leaves;
+}
+
+/* All sample blocks of 'part' (b) for inputs 'input' .. 'input_end'-1: run after run of leaves. */
 static void data_run(const data_pass *pass, const rectangle *part, int input, int input_end,
                      int member)
 {
     const tutti_fc *fc = pass->fc;
     const int blocks = part->b_end - part->b, leaves = leaves_of(pass->outputs);
-    const int panels = panels_of(blocks, fc->kernels->data_blocks);
-    const int levels = tutti_tree_height(leaves) + 1, inputs = input_end - input;
-    float *stack = pass->stack + member * pass->stack_floats;
+    const int panels = panels_of(blocks, fc->kernels->data_blocks), inputs = input_end - input;
+    const int per_run = leaves_of_run(fc, tutti_ceil_div(blocks, panels));
+    const int runs = tutti_ceil_div(leaves, per_run), levels = tutti_tree_height(runs) + 1;
+    const int run_blocks = per_run * TUTTI_FC_LEAF / TUTTI_BLOCK, all = blocks_of(pass->outputs);
+    const size_t w_block = (size_t)fc->in * TUTTI_BLOCK;
+    const size_t dy_block = (size_t)pass->outputs * TUTTI_BLOCK;
+    float *far = pass->far + member * pass->far_floats;
     float *tile = pass->tile + member * pass->tile_floats;
-    for (int leaf = 0; leaf < leaves; leaf += LEAF_RUN)
+    for (int run = 0; run < runs; run++)
         for (int p = 0; p < panels; p++) {
-            const int first = tutti_share_begin(blocks, panels, p);
-            const size_t dy_block = (size_t)pass->outputs * TUTTI_BLOCK;
+            const int first = tutti_share_begin(blocks, panels, p), o = run * run_blocks;
             fc->kernels->data(&(tutti_fc_data_job){
                 .inputs = inputs,
                 .blocks = tutti_share_begin(blocks, panels, p + 1) - first,
-                .leaf = leaf,
-                .leaf_end = least(leaf + LEAF_RUN, leaves),
-                .leaves = leaves,
-                .output_blocks = blocks_of(pass->outputs),
-                .w = pass->w + (size_t)input * TUTTI_BLOCK,
-                .w_block = (size_t)fc->in * TUTTI_BLOCK,
-                .dy = pass->dy_transposed + (part->b + first) * dy_block,
+                .run = run,
+                .runs = runs,
+                .output_blocks = least(run_blocks, all - o),
+                .w = pass->w + o * w_block + (size_t)input * TUTTI_BLOCK,
+                .w_block = w_block,
+                .dy = pass->dy_transposed + (part->b + first) * dy_block +
+                      (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK,
                 .dy_block = dy_block,
-                .stack = stack + (size_t)first * TUTTI_BLOCK * inputs * levels,
+                .near = pass->near + (size_t)member * NEAR_STACK,
+                .far = far + (size_t)first * TUTTI_BLOCK * inputs * levels,
                 .levels = levels,
                 .dx = tile + (size_t)first * TUTTI_BLOCK,
                 .dx_row = (size_t)blocks * TUTTI_BLOCK,
-                .fetch = pass->fetch && p == 0,
+                .fetch = pass->fetch && p == 0 ? least(run_blocks, all - o - run_blocks) : 0,
             });
         }
     const int sample = part->b * TUTTI_BLOCK;
@@ -330,10 +344,11 @@ static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
     pass->inputs = data_inputs(fc, pass->n);
     pass->fetch = pass->n <= TUTTI_BLOCK && beyond_caches(fc, (size_t)pass->outputs * fc->in);
-    pass->stack_floats = data_stack_floats(fc, pass->n);
+    pass->far_floats = data_stack_floats(fc, pass->n);
     pass->tile_floats = data_dx_floats(fc, pass->n);
     pass->dy_transposed = take(&arena, (size_t)filled(pass->n) * pass->outputs);
-    pass->stack = take(&arena, pass->stack_floats * fc->threads);
+    pass->near = take(&arena, (size_t)NEAR_STACK * fc->threads);
+    pass->far = take(&arena, pass->far_floats * fc->threads);
     pass->tile = take(&arena, pass->tile_floats * fc->threads);
     tutti_team_run(team, data_pack_member, pass);
     tutti_team_run(team, data_member, pass);

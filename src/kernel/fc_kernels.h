@@ -26,21 +26,23 @@ typedef struct tutti_fc_forward_job {
         *next; /* the weights of the job that follows, to be fetched meanwhile; NULL: none */
 } tutti_fc_forward_job;
 
-/* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: a run of leaves of the tree over outputs. */
+/* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: one run of the tree over outputs. A run is a
+ * subtree, so runs are the leaves of a smaller tree. */
 typedef struct tutti_fc_data_job {
     int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 samples: 1 .. the row's limit */
-    int leaf, leaf_end, leaves; /* this run, and the whole tree */
-    int output_blocks;          /* blocks of 16 outputs of the whole tree */
-    const float *w;             /* [output_blocks][inputs][16], w_block apart: all leaves */
+    int run, runs;      /* this run, and all of them */
+    int output_blocks;  /* blocks of 16 outputs of this run; 4 make a leaf */
+    const float *w;     /* [output_blocks][inputs][16], w_block apart */
     size_t w_block;
-    const float *dy; /* [blocks][output_blocks * 16][16 samples], dy_block apart: all leaves */
+    const float *dy; /* [blocks][output_blocks * 16][16 samples], dy_block apart */
     size_t dy_block;
-    float
-        *stack; /* levels * inputs * blocks * 16 floats that live from the first leaf to the last */
-    int levels; /* tutti_tree_height(leaves) + 1 */
-    float *dx;  /* [inputs][blocks][16 samples], dx_row apart; written after the last leaf */
+    float *
+        near; /* the run's own stack: tutti_tree_height(its leaves) + 1 times TUTTI_FC_NEAR floats */
+    float *far; /* the stacks of all tiles over runs, that live from the first run to the last: */
+    int levels; /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
+    float *dx;  /* [inputs][blocks][16 samples], dx_row apart; written by the last run */
     size_t dx_row;
-    bool fetch; /* fetch the weights of the run of leaves that follows meanwhile */
+    int fetch; /* meanwhile fetch the weights of so many blocks of outputs after this run's */
 } tutti_fc_data_job;
 
 /* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is

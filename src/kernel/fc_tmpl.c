@@ -27,11 +27,11 @@ enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
 
 /* Tiles: as many accumulators as registers allow beside the columns and a scalar. */
 #if VLEN == 16
-enum { BLOCKS = 3, FORWARD_ROWS = 8, WEIGHTS_ROWS = 8 };
+enum { BLOCKS = 3, DATA_BLOCKS = 4, FORWARD_ROWS = 8, WEIGHTS_ROWS = 8 };
 #elif VLEN == 8
-enum { BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
+enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
 #else
-enum { BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
+enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
 #endif
 enum { TILE = 28 * VECS };
 
@@ -39,7 +39,7 @@ enum { TILE = 28 * VECS };
 INLINE void step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
                  size_t b_block)
 {
-    vf column[BLOCKS * VECS];
+    vf column[DATA_BLOCKS * VECS];
     UNROLL(16)
     for (int v = 0; v < blocks * VECS; v++)
         column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
@@ -74,7 +74,7 @@ INLINE void zero(vf *acc, int count)
 INLINE void first_step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
                        size_t b_block)
 {
-    vf column[BLOCKS * VECS];
+    vf column[DATA_BLOCKS * VECS];
     UNROLL(16)
     for (int v = 0; v < blocks * VECS; v++)
         column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
@@ -236,12 +236,12 @@ INLINE void data_leaf(vf *acc, int rows, int blocks, const tutti_fc_data_job *jo
 {
     const int per_leaf = TUTTI_FC_LEAF / TUTTI_BLOCK, begin = leaf * per_leaf;
     const int end = begin + per_leaf < job->output_blocks ? begin + per_leaf : job->output_blocks;
-    const int ahead = (job->leaf_end - job->leaf) * per_leaf;
     for (int o = begin; o < end; o++) {
         const float *w = job->w + o * job->w_block + (size_t)input * TUTTI_BLOCK;
-        if (job->fetch && o + ahead < job->output_blocks) {
+        if (o < job->fetch) {
             UNROLL(28)
-            for (int r = 0; r < rows; r++) FETCH(w + ahead * job->w_block + r * TUTTI_BLOCK);
+            for (int r = 0; r < rows; r++)
+                FETCH(w + job->output_blocks * job->w_block + r * TUTTI_BLOCK);
         }
         chain(acc, rows, blocks, TUTTI_BLOCK, w, TUTTI_BLOCK, 1,
               job->dy + (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK, job->dy_block);
@@ -259,15 +259,20 @@ INLINE void data_store(const tutti_fc_data_job *job, int input, int rows, int bl
     }
 }
 
+/* One run for one tile, and its place in the tree over runs. */
 INLINE void data_tile(const tutti_fc_data_job *job, int input, int rows, int blocks)
 {
-    float *stack = job->stack + (size_t)input * blocks * TUTTI_BLOCK * job->levels;
-    for (int leaf = job->leaf; leaf < job->leaf_end; leaf++) {
-        vf acc[TILE];
-        zero(acc, rows * blocks * VECS);
+    vf acc[TILE];
+    const int count = rows * blocks * VECS;
+    const int leaves = (job->output_blocks * TUTTI_BLOCK + TUTTI_FC_LEAF - 1) / TUTTI_FC_LEAF;
+    float *far = job->far + (size_t)input * blocks * TUTTI_BLOCK * job->levels;
+    for (int leaf = 0; leaf < leaves; leaf++) {
+        zero(acc, count);
         data_leaf(acc, rows, blocks, job, input, leaf);
-        join_leaf(acc, rows * blocks * VECS, leaf, job->leaves, stack);
-        if (leaf + 1 == job->leaves) data_store(job, input, rows, blocks, acc);
+        join_leaf(acc, count, leaf, leaves, job->near);
+        if (leaf + 1 < leaves) continue;
+        join_leaf(acc, count, job->run, job->runs, far);
+        if (job->run + 1 == job->runs) data_store(job, input, rows, blocks, acc);
     }
 }
 
@@ -286,8 +291,12 @@ static void data(const tutti_fc_data_job *job)
         for (; i + 12 <= rows; i += 12) data_tile(job, i, 12, 2);
         for (; i < rows; i += 4) data_tile(job, i, 4, 2);
         break;
-    default:
+    case 3:
         for (; i < rows; i += 8) data_tile(job, i, 8, 3);
+        break;
+    default:
+        for (; i + 6 <= rows; i += 6) data_tile(job, i, 6, 4);
+        for (; i < rows; i += 2) data_tile(job, i, 2, 4);
     }
 #elif VLEN == 8
     for (; i + 6 <= rows; i += 6) data_tile(job, i, 6, 1);
@@ -597,7 +606,7 @@ extern const tutti_fc_kernels NAME(fc);
 
 const tutti_fc_kernels NAME(fc) = {
     .forward_blocks = BLOCKS,
-    .data_blocks = BLOCKS,
+    .data_blocks = DATA_BLOCKS,
     .weights_blocks = BLOCKS,
     .few_samples = SWEEP_SAMPLES,
     .forward = forward,
