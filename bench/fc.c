@@ -73,5 +73,6 @@ tutti_status bench_fc_open(bench_subject *out, const bench_setup *setup, const t
         return status;
     }
     *out = (bench_subject){.run = run, .close = close_subject, .self = s};
+    tutti_fc_explain(s->fc, setup->n, out->explain, sizeof out->explain);
     return TUTTI_OK;
 }

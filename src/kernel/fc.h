@@ -7,7 +7,8 @@
  * The contract of bits. Forward: one chain of fused multiply-adds over the inputs in index order.
  * Backward-data: chains over blocks of 64 output features, joined by the tree of base/tree.h, so
  * that ranks which hold whole blocks can add up what they own. Backward-weights: one chain per
- * grain over its samples, joined by the tree over grains. */
+ * grain over its samples, joined by the tree over grains. Chains start at +0, but a grain's with its
+ * first product. */
 #ifndef TUTTI_KERNEL_FC_H
 #define TUTTI_KERNEL_FC_H
 
@@ -52,9 +53,13 @@ int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scr
                                  float *const partial[]);
 
 /* dw and db (may be NULL) = gradient by weights and bias, the tree sum over the grains, whose
- * sample numbers count from the start of x and dy. All of dw is written. */
+ * sample numbers count from the start of x and dy; there are no more grains than samples. All of dw
+ * is written. */
 void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scratch,
                                const tutti_grains *grains, int outputs, const float *x,
                                const float *dy, float *dw, float *db);
+
+/* One line that explains the plan for n samples: panels, pieces, predicted bytes per FLOP. */
+void tutti_fc_explain(const tutti_fc *fc, int n, char *text, size_t bytes);
 
 #endif

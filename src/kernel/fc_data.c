@@ -1,0 +1,198 @@
+/* Backward-data of fully connected layers; see fc.c. */
+#include <string.h>
+
+#include "kernel/fc_parts.h"
+
+enum {
+    LEAF_RUN = 4,      /* leaves of the tree a tile does at a time, at most */
+    DATA_INPUTS = 192, /* inputs of a run, at most */
+};
+
+static int leaves_of(int outputs)
+{
+    return tutti_ceil_div(outputs, TUTTI_FC_LEAF);
+}
+
+/* Inputs of a run of backward-data: its stacks fill at most half the second-level cache. */
+static int data_inputs(const tutti_fc *fc, int n)
+{
+    const size_t held =
+        (size_t)tutti_fc_filled(n < 1 ? 1 : tutti_fc_least(n, TUTTI_FC_SAMPLES)) * sizeof(float);
+    const size_t levels = (size_t)tutti_tree_height(tutti_fc_leaves(fc)) + 1;
+    const size_t fit = fc->caches.l2 / 2 / (held * levels) / 48 * 48;
+    return fit < 48 ? 48 : fit > DATA_INPUTS ? DATA_INPUTS : (int)fit;
+}
+
+/* Floats of one thread's stacks and of its unfinished dx. */
+static size_t data_stack_floats(const tutti_fc *fc, int n)
+{
+    return (size_t)data_inputs(fc, n) * tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES)) *
+           (tutti_tree_height(tutti_fc_leaves(fc)) + 1);
+}
+
+static size_t data_dx_floats(const tutti_fc *fc, int n)
+{
+    return (size_t)data_inputs(fc, n) * tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES));
+}
+
+size_t tutti_fc_data_scratch(const tutti_fc *fc, int n)
+{
+    tutti_arena arena = {0};
+    tutti_fc_take(&arena, (size_t)tutti_fc_filled(n) * fc->out);
+    tutti_fc_take(&arena, (size_t)TUTTI_FC_NEAR_STACK * fc->threads);
+    tutti_fc_take(&arena, data_stack_floats(fc, n) * fc->threads);
+    tutti_fc_take(&arena, data_dx_floats(fc, n) * fc->threads);
+    return arena.used;
+}
+
+typedef struct data_pass {
+    const tutti_fc *fc;
+    int n, outputs;
+    const float *dy;
+    size_t dy_row;
+    const float *w, *mask;
+    float *dx;
+    float *dy_transposed, *near, *far, *tile; /* but for dy one after the other, per thread */
+    size_t far_floats, tile_floats;
+    int inputs; /* of a run */
+    bool fetch; /* the weights come from memory, faster than they are used */
+} data_pass;
+
+static void data_pack_member(void *arg, int member, int size)
+{
+    const data_pass *pass = arg;
+    const tutti_fc_part part =
+        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(pass->n), member, size);
+    const int sample = part.b * TUTTI_BLOCK, column = part.a * TUTTI_BLOCK;
+    const size_t block = (size_t)pass->outputs * TUTTI_BLOCK;
+    pass->fc->kernels->pack_transposed(
+        tutti_fc_least(part.b_end * TUTTI_BLOCK, pass->n) - sample,
+        (part.a_end - part.a) * TUTTI_BLOCK, pass->dy + (size_t)sample * pass->dy_row + column,
+        pass->dy_row, pass->dy_transposed + part.b * block + (size_t)column * TUTTI_BLOCK, block);
+}
+
+/* Leaves of a run: as many (a power of two) as leave the run's dy in the first-level cache. */
+static int leaves_of_run(const tutti_fc *fc, int blocks)
+{
+    const size_t leaf = (size_t)TUTTI_FC_LEAF * blocks * TUTTI_BLOCK * sizeof(float);
+    int leaves = LEAF_RUN;
+    while (leaves > 1 && leaves * leaf > fc->caches.l1 * 2 / 3) leaves /= 2;
+    return leaves;
+}
+
+/* All sample blocks of 'part' (b) for inputs 'input' .. 'input_end'-1: run after run of leaves. */
+static void data_run(const data_pass *pass, const tutti_fc_part *part, int input, int input_end,
+                     int member)
+{
+    const tutti_fc *fc = pass->fc;
+    const int blocks = part->b_end - part->b, leaves = leaves_of(pass->outputs);
+    const int panels = tutti_ceil_div(blocks, fc->kernels->data_blocks), inputs = input_end - input;
+    const int per_run = leaves_of_run(fc, tutti_ceil_div(blocks, panels));
+    const int runs = tutti_ceil_div(leaves, per_run), levels = tutti_tree_height(runs) + 1;
+    const int run_blocks = per_run * TUTTI_FC_LEAF / TUTTI_BLOCK,
+              all = tutti_fc_blocks(pass->outputs);
+    const size_t w_block = (size_t)fc->in * TUTTI_BLOCK;
+    const size_t dy_block = (size_t)pass->outputs * TUTTI_BLOCK;
+    float *far = pass->far + member * pass->far_floats;
+    float *tile = pass->tile + member * pass->tile_floats;
+    for (int run = 0; run < runs; run++)
+        for (int p = 0; p < panels; p++) {
+            const int first = tutti_share_begin(blocks, panels, p), o = run * run_blocks;
+            fc->kernels->data(&(tutti_fc_data_job){
+                .inputs = inputs,
+                .blocks = tutti_share_begin(blocks, panels, p + 1) - first,
+                .run = run,
+                .runs = runs,
+                .output_blocks = tutti_fc_least(run_blocks, all - o),
+                .w = pass->w + o * w_block + (size_t)input * TUTTI_BLOCK,
+                .w_block = w_block,
+                .dy = pass->dy_transposed + (part->b + first) * dy_block +
+                      (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK,
+                .dy_block = dy_block,
+                .near = pass->near + (size_t)member * TUTTI_FC_NEAR_STACK,
+                .far = far + (size_t)first * TUTTI_BLOCK * inputs * levels,
+                .levels = levels,
+                .dx = tile + (size_t)first * TUTTI_BLOCK,
+                .dx_row = (size_t)blocks * TUTTI_BLOCK,
+                .fetch =
+                    pass->fetch && p == 0 ? tutti_fc_least(run_blocks, all - o - run_blocks) : 0,
+            });
+        }
+    const int sample = part->b * TUTTI_BLOCK;
+    const size_t at = (size_t)sample * fc->in + input;
+    fc->kernels->unpack_transposed(tutti_fc_least(part->b_end * TUTTI_BLOCK, pass->n) - sample,
+                                   inputs, tile, (size_t)blocks * TUTTI_BLOCK,
+                                   pass->mask ? pass->mask + at : NULL, pass->dx + at, fc->in);
+}
+
+static void data_member(void *arg, int member, int size)
+{
+    const data_pass *pass = arg;
+    const tutti_fc_part mine =
+        tutti_fc_part_of(tutti_fc_blocks(pass->fc->in), tutti_fc_blocks(pass->n), member, size);
+    const int end = mine.a_end * TUTTI_BLOCK, step = TUTTI_FC_SAMPLES / TUTTI_BLOCK;
+    for (int b = mine.b; b < mine.b_end; b += step) {
+        const tutti_fc_part part = {mine.a, mine.a_end, b, tutti_fc_least(b + step, mine.b_end)};
+        for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->inputs)
+            data_run(pass, &part, i, tutti_fc_least(i + pass->inputs, end), member);
+    }
+}
+
+static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
+{
+    const tutti_fc *fc = pass->fc;
+    TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
+    tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
+    pass->inputs = data_inputs(fc, pass->n);
+    pass->fetch =
+        pass->n <= TUTTI_BLOCK && tutti_fc_beyond_caches(fc, (size_t)pass->outputs * fc->in);
+    pass->far_floats = data_stack_floats(fc, pass->n);
+    pass->tile_floats = data_dx_floats(fc, pass->n);
+    pass->dy_transposed = tutti_fc_take(&arena, (size_t)tutti_fc_filled(pass->n) * pass->outputs);
+    pass->near = tutti_fc_take(&arena, (size_t)TUTTI_FC_NEAR_STACK * fc->threads);
+    pass->far = tutti_fc_take(&arena, pass->far_floats * fc->threads);
+    pass->tile = tutti_fc_take(&arena, pass->tile_floats * fc->threads);
+    tutti_team_run(team, data_pack_member, pass);
+    tutti_team_run(team, data_member, pass);
+}
+
+void tutti_fc_backward_data(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
+                            const float *dy, const float *w, const float *mask, float *dx)
+{
+    if (outputs == 0) {
+        memset(dx, 0, (size_t)n * fc->in * sizeof *dx);
+        return;
+    }
+    data_pass pass = {.fc = fc,
+                      .n = n,
+                      .outputs = tutti_fc_filled(outputs),
+                      .dy = dy,
+                      .dy_row = (size_t)tutti_fc_filled(outputs),
+                      .w = w,
+                      .mask = mask,
+                      .dx = dx};
+    backward_data(&pass, team, scratch);
+}
+
+int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scratch, int n,
+                                 int first, int end, const float *dy, const float *w,
+                                 float *const partial[])
+{
+    tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+    const int count = tutti_tree_roots(roots, tutti_fc_leaves(fc), first, end);
+    const int begin = first * TUTTI_FC_LEAF,
+              held = tutti_fc_least(end * TUTTI_FC_LEAF, fc->out) - begin;
+    for (int r = 0; r < count; r++) {
+        const int from = (roots[r].index << roots[r].level) * TUTTI_FC_LEAF;
+        const int to = tutti_fc_least(from + (TUTTI_FC_LEAF << roots[r].level), fc->out);
+        data_pass pass = {.fc = fc,
+                          .n = n,
+                          .outputs = to - from,
+                          .dy = dy + (from - begin),
+                          .dy_row = (size_t)held,
+                          .w = w + (size_t)(from - begin) * fc->in,
+                          .dx = partial[r]};
+        backward_data(&pass, team, scratch);
+    }
+    return count;
+}
