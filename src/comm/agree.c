@@ -1,5 +1,6 @@
-/* The small collectives: blocking, built from exchanges of bytes, so that they too go through the
- * engine, can be named when a rank does not arrive, and never stop other messages. */
+/* The small collectives: blocking, built from exchanges of bytes, so that they
+ * too go through the engine, can be named when a rank does not arrive, and
+ * never stop other messages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48 };
 
-/* Everybody's status, allocated once: an agreement may be part of every step. */
+/* Everybody's status, allocated once: an agreement may be part of every step.
+ */
 struct tutti_agreement {
     tutti_exchange *x;
     int32_t *status;
@@ -86,24 +88,26 @@ tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
     return s;
 }
 
-/* The sentence of a rank that failed becomes everybody's. */
-static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine)
+/* The sentence of a rank that failed becomes everybody's; who failed too keeps its own. */
+static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine, const char *sentence)
 {
-    char sentence[SENTENCE_BYTES];
-    snprintf(sentence, sizeof sentence, "%s", tutti_message());
-    TUTTI_TRY(tutti_comm_broadcast(comm, failed, sentence, sizeof sentence));
-    if (mine != TUTTI_OK) return mine; /* its own sentence still stands */
+    char theirs[SENTENCE_BYTES];
+    snprintf(theirs, sizeof theirs, "%s", sentence);
+    TUTTI_TRY(tutti_comm_broadcast(comm, failed, theirs, sizeof theirs));
+    if (mine != TUTTI_OK) return tutti_fail(mine, "%s", sentence);
     return tutti_fail(TUTTI_PEER, "rank %d (host %s, pid %d): %s", failed,
-                      tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), sentence);
+                      tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), theirs);
 }
 
 tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine)
 {
     tutti_agreement *const a = comm->agreement;
+    char sentence[SENTENCE_BYTES] = "";
+    if (mine != TUTTI_OK) snprintf(sentence, sizeof sentence, "%s", tutti_message());
     a->status[comm->rank] = (int32_t)mine;
     TUTTI_TRY(tutti_exchange_run(a->x));
     for (int r = 0; r < comm->size; r++)
-        if (a->status[r] != TUTTI_OK) return pass_on(comm, r, mine);
+        if (a->status[r] != TUTTI_OK) return pass_on(comm, r, mine, sentence);
     return TUTTI_OK;
 }
 
@@ -147,7 +151,8 @@ static tutti_status compare(const tutti_comm *comm, const char *what, const valu
     list_ranks(first, sizeof first, values, comm->size, &values[0]);
     list_ranks(second, sizeof second, values, comm->size, &values[other]);
     return tutti_fail(TUTTI_MISMATCH,
-                      "%s is not the same on all ranks: rank %s (host %s) has %s, rank %s (host "
+                      "%s is not the same on all ranks: rank %s (host %s) has "
+                      "%s, rank %s (host "
                       "%s) has %s",
                       what, first, tutti_comm_host(comm, 0), values[0].text, second,
                       tutti_comm_host(comm, other), values[other].text);
@@ -182,7 +187,8 @@ tutti_status tutti_agreement_check_start(tutti_comm *comm, uint64_t build_id)
 
 /* --- clocks --- */
 
-/* Rank 'other' asks, rank 0 answers with its time; of some tries the quickest is the truest. */
+/* Rank 'other' asks, rank 0 answers with its time; of some tries the quickest
+ * is the truest. */
 static tutti_status measure_offset(tutti_comm *comm, int other, tutti_exchange *ask,
                                    tutti_exchange *answer, double *time, double *offset)
 {

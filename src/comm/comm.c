@@ -28,7 +28,7 @@ enum {
     CHUNKS_IN_FLIGHT = 4,
     LOOKS = 200,         /* rounds without news before sleeping */
     LOOKS_PER_YIELD = 4, /* a look is a third of a microsecond, a yield half a one */
-    WAIT_YIELDS = 50,    /* the compute thread before sleeping */
+    WAIT_YIELDS = 1,     /* the compute thread before sleeping */
     HOT_LOOKS = 2000,    /* a compute thread with a core of its own looks this often first */
     TIMER_SLACK_NS = 2000
 };

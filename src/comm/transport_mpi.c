@@ -19,8 +19,10 @@ struct tutti_transport {
     bool launched, finalize;
     int rank, size;
     MPI_Comm data, notes;
-    MPI_Request *request; /* request[i] belongs to cookie[i]; the first 'count' are under way */
+    MPI_Request *request; /* request[i] belongs to cookie[i]; the first 'count'
+                           are under way */
     tutti_cookie *cookie, *finished;
+    MPI_Status *status; /* MPICH's "ignore" is an address that gcc warns of */
     int *index;
     int count, capacity;
     note_out *outbox; /* one per rank, from the first note on */
@@ -47,7 +49,8 @@ static tutti_status start_mpi(tutti_transport *t, bool own_thread)
     MPI_Query_thread(&level);
     if (own_thread && level < MPI_THREAD_MULTIPLE)
         return tutti_fail(TUTTI_UNSUPPORTED,
-                          "this program has started MPI below MPI_THREAD_MULTIPLE: let Tutti start "
+                          "this program has started MPI below MPI_THREAD_MULTIPLE: let Tutti "
+                          "start "
                           "it (the first tutti_comm_open), or ask MPI for that level");
     return TUTTI_OK;
 }
@@ -95,6 +98,7 @@ void tutti_transport_close(tutti_transport **transport)
     tutti_free(t->request);
     tutti_free(t->cookie);
     tutti_free(t->finished);
+    tutti_free(t->status);
     tutti_free(t->index);
     tutti_free(t);
     *transport = NULL;
@@ -147,11 +151,13 @@ tutti_status tutti_transport_reserve(tutti_transport *t, int messages)
     if (messages <= t->capacity) return TUTTI_OK;
     MPI_Request *request = NULL;
     tutti_cookie *cookie = NULL, *finished = NULL;
+    MPI_Status *status = NULL;
     int *index = NULL;
     tutti_status s;
     if ((s = tutti_alloc(&request, (size_t)messages, sizeof *request))) goto out;
     if ((s = tutti_alloc(&cookie, (size_t)messages, sizeof *cookie))) goto out;
     if ((s = tutti_alloc(&finished, (size_t)messages, sizeof *finished))) goto out;
+    if ((s = tutti_alloc(&status, (size_t)messages, sizeof *status))) goto out;
     if ((s = tutti_alloc(&index, (size_t)messages, sizeof *index))) goto out;
     if (t->count) {
         memcpy(request, t->request, (size_t)t->count * sizeof *request);
@@ -166,6 +172,7 @@ tutti_status tutti_transport_reserve(tutti_transport *t, int messages)
     SWAP(MPI_Request, request);
     SWAP(tutti_cookie, cookie);
     SWAP(tutti_cookie, finished);
+    SWAP(MPI_Status, status);
     SWAP(int, index);
 #undef SWAP
     t->capacity = messages;
@@ -173,6 +180,7 @@ out: /* frees the old arrays, or the new ones after a failure */
     tutti_free(request);
     tutti_free(cookie);
     tutti_free(finished);
+    tutti_free(status);
     tutti_free(index);
     return s;
 }
@@ -219,8 +227,8 @@ int tutti_transport_poll(tutti_transport *t, const tutti_cookie **finished, bool
 {
     if (!t->count || t->error != MPI_SUCCESS) return 0;
     int done = 0;
-    check(t, (block ? MPI_Waitsome : MPI_Testsome)(t->count, t->request, &done, t->index,
-                                                   MPI_STATUSES_IGNORE));
+    check(t,
+          (block ? MPI_Waitsome : MPI_Testsome)(t->count, t->request, &done, t->index, t->status));
     if (done == MPI_UNDEFINED || t->error != MPI_SUCCESS) return 0;
     if (done) close_gaps(t, done);
     *finished = t->finished;
@@ -247,8 +255,8 @@ tutti_status tutti_transport_status(const tutti_transport *t, char *text, size_t
     return TUTTI_COMM;
 }
 
-/* The last note to a peer is still on its way when the peer does not run: then there is no point
- * in sending another. */
+/* The last note to a peer is still on its way when the peer does not run: then
+ * there is no point in sending another. */
 static bool is_free(note_out *out)
 {
     int done = 1;
