@@ -22,7 +22,6 @@ enum {
     MAX_WIDTH = NREG >= 32 ? 14
                 : VLEN > 1 ? 6
                            : 1,
-    STEP = 4, /* channels between two jumps */
 };
 
 /* acc[pixel][vector] += x[pixel] * w[vector] for one channel of one tap. */
@@ -31,41 +30,56 @@ INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixe
 {
     vf wv[MAX_BLOCKS * VECTORS];
     UNROLL(16)
-    for (int v = 0; v < nv; v++) wv[v] = vf_load(w + v / VECTORS * w_output + v % VECTORS * VLEN);
+    for (int v = 0; v < nv; v++) {
+        wv[v] = vf_load(w + v / VECTORS * w_output + v % VECTORS * VLEN);
+        IN_REGISTER(wv[v]);
+    }
     UNROLL(12)
     for (int p = lo; p < hi; p++) {
-        const vf xv = vf_set1(x[p * x_pixel]);
+        vf xv = vf_set1(x[p * x_pixel]);
+        IN_REGISTER(xv);
         UNROLL(16)
         for (int v = 0; v < nv; v++) acc[p * nv + v] = vf_fma(xv, wv[v], acc[p * nv + v]);
     }
 }
 
-/* All channels of one tap. Whole blocks go STEP channels at a time: what counts and jumps takes
- * turns at the ports of the multiply-adds, so it should be rare. */
-INLINE void tap(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, const float *w,
-                long w_output, int channels, int step)
+INLINE void run(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, const float *w,
+                long w_output, long channels)
 {
-    for (int c = 0; c < channels; c += step) UNROLL(16)
-    for (int i = 0; i < step; i++)
-        channel(acc, nv, lo, hi, x + c + i, x_pixel, w + (c + i) * 16L, w_output);
+    for (; channels; channels--, x++, w += 16) {
+        FORGET(x); /* pixel p+1 now is pixel p 16 channels on: do not keep it till then */
+        channel(acc, nv, lo, hi, x, x_pixel, w, w_output);
+    }
 }
 
-INLINE void sum_tile(vf *acc, const tutti_conv_tile *t, int nv, int width, int clip, long x_pixel,
-                     int channels, int step)
+/* The taps of one range, one after the other; 'dense' ones are one run of channels, in x as in w. */
+INLINE void taps(vf *acc, const tutti_conv_tile *t, int nv, int lo, int hi, int count,
+                 const float **x, const float **w, bool dense)
+{
+    if (dense) {
+        const long channels = count * 16L;
+        run(acc, nv, lo, hi, *x, 16, *w, t->w_output, channels);
+        *x += channels;
+        *w += channels * 16;
+        return;
+    }
+    for (; count; count--) {
+        run(acc, nv, lo, hi, *x, t->x_pixel, *w, t->w_output, t->channels);
+        *x += t->x_tap;
+        *w += t->w_tap;
+    }
+}
+
+INLINE void sum_tile(vf *acc, const tutti_conv_tile *t, int nv, int width, bool dense)
 {
     for (int b = 0; b < t->blocks; b++)
         for (int r = 0; r < t->rows; r++) {
             const float *x = t->x + b * t->x_block + r * t->x_row;
             const float *w = t->w + b * t->w_block + r * t->w_row;
             UNROLL(5)
-            for (int d = -clip; d <= clip; d++) {
+            for (int d = -TUTTI_CONV_CLIP; d <= TUTTI_CONV_CLIP; d++) {
                 const int lo = d < 0 ? -d : 0, hi = d > 0 ? width - d : width;
-                if (hi <= lo) continue;
-                for (int s = t->taps[TUTTI_CONV_CLIP + d]; s; s--) {
-                    tap(acc, nv, lo, hi, x, x_pixel, w, t->w_output, channels, step);
-                    x += t->x_tap;
-                    w += t->w_tap;
-                }
+                if (hi > lo) taps(acc, t, nv, lo, hi, t->taps[TUTTI_CONV_CLIP + d], &x, &w, dense);
             }
         }
 }
@@ -101,12 +115,11 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, int nv, int width)
         acc[p * nv + v] = vf_gate(acc[p * nv + v], vf_load(t->mask + at(t, p, v)));
 }
 
-INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int clip, long x_pixel,
-                     int channels, int step)
+INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, bool dense)
 {
     vf acc[ACCUMULATORS];
     start(acc, t, nv, width);
-    sum_tile(acc, t, nv, width, clip, x_pixel, channels, step);
+    sum_tile(acc, t, nv, width, dense);
     if (t->finish) finish(acc, t, nv, width);
     const tutti_conv_tile own = *t;
     UNROLL(12)
@@ -114,23 +127,18 @@ INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int clip, long
     for (int v = 0; v < nv; v++) vf_store(own.y + at(&own, p, v), acc[p * nv + v]);
 }
 
-/* Three functions per (blocks, width): for whole blocks at stride 1, where the pixels of x are 16
- * floats apart, without and with clipped taps; and for everything else. */
-#define TILE(nb, width)                                                               \
-    static void whole_##nb##_##width(const tutti_conv_tile *t)                        \
-    {                                                                                 \
-        run_tile(t, nb *VECTORS, width, 0, 16, 16, STEP);                             \
-    }                                                                                 \
-    static void clipped_##nb##_##width(const tutti_conv_tile *t)                      \
-    {                                                                                 \
-        run_tile(t, nb *VECTORS, width, TUTTI_CONV_CLIP, 16, 16, STEP);               \
-    }                                                                                 \
-    static void any_##nb##_##width(const tutti_conv_tile *t)                          \
-    {                                                                                 \
-        run_tile(t, nb *VECTORS, width, TUTTI_CONV_CLIP, t->x_pixel, t->channels, 1); \
+/* Two functions per (blocks, width): for whole blocks at stride and dilation 1, and for everything
+ * else. */
+#define TILE(nb, width)                                        \
+    static void dense_##nb##_##width(const tutti_conv_tile *t) \
+    {                                                          \
+        run_tile(t, nb *VECTORS, width, true);                 \
+    }                                                          \
+    static void any_##nb##_##width(const tutti_conv_tile *t)   \
+    {                                                          \
+        run_tile(t, nb *VECTORS, width, false);                \
     }
-#define ENTRY(nb, width) \
-    [nb - 1][width - 1] = {whole_##nb##_##width, clipped_##nb##_##width, any_##nb##_##width},
+#define ENTRY(nb, width) [nb - 1][width - 1] = {any_##nb##_##width, dense_##nb##_##width},
 
 // clang-format off
 #define UP_TO_1(X, nb) X(nb, 1)
@@ -149,12 +157,12 @@ ALL(TILE)
 // clang-format on
 
 typedef void tile_fn(const tutti_conv_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][3] = {ALL(ENTRY)};
+static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][2] = {ALL(ENTRY)};
 
 static void tile(const tutti_conv_tile *t)
 {
-    const int kind = t->x_pixel != 16 || t->channels != 16 ? 2 : t->clip;
-    tiles[t->nblocks - 1][t->width - 1][kind](t);
+    const bool dense = t->x_pixel == 16 && t->x_tap == 16 && t->channels == 16 && t->w_tap == 256;
+    tiles[t->nblocks - 1][t->width - 1][dense](t);
 }
 
 static void transpose(float *restrict out, const float *restrict in)

@@ -18,7 +18,6 @@ enum { TUTTI_CONV_CLIP = 2, TUTTI_CONV_RANGES = 2 * TUTTI_CONV_CLIP + 1 };
  * image or not. */
 typedef struct tutti_conv_tile {
     int width, nblocks;
-    bool clip; /* some range but the middle one is not empty */
     const float *x, *w;
     int blocks, rows, channels; /* of the sum */
     int taps[TUTTI_CONV_RANGES];

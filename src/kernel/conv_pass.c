@@ -118,7 +118,6 @@ static void run_row(const job *j, const tutti_conv_sweep *sweep, int row, tutti_
         const tutti_conv_segment *seg = &sweep->segments[i];
         const long at = sweep->y_first + row * sweep->y_row + seg->begin * sweep->y_pixel;
         t.width = seg->width;
-        t.clip = seg->clip;
         t.channels = seg->channels;
         for (int r = 0; r < TUTTI_CONV_RANGES; r++) t.taps[r] = seg->taps[r];
         t.x = x + seg->begin * t.x_pixel +

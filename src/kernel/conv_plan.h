@@ -9,7 +9,6 @@
  * tutti_conv_tile). */
 typedef struct tutti_conv_segment {
     int begin, width, first_tap, channels;
-    bool clip;
     int taps[TUTTI_CONV_RANGES];
 } tutti_conv_segment;
 

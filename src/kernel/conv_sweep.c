@@ -25,6 +25,7 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
 {
     tutti_conv_segment seg = {.begin = begin, .width = width, .channels = channels};
     int found = 0, end = 0, last = -TUTTI_CONV_CLIP;
+    bool clipped = false;
     for (int s = 0; s < sweep->taps_w; s++) {
         int lo, hi;
         touched(sweep, begin, width, s, &lo, &hi);
@@ -34,12 +35,12 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
         if (s != end || (lo && hi < width) || missed < last || missed > TUTTI_CONV_CLIP)
             return false;
         seg.taps[TUTTI_CONV_CLIP + missed]++;
-        if (missed) seg.clip = true;
+        clipped = clipped || missed;
         last = missed;
         end = s + 1;
         found++;
     }
-    if (channels < TUTTI_BLOCK && !seg.clip && sweep->tap_w == 1 && found) {
+    if (channels < TUTTI_BLOCK && !clipped && sweep->tap_w == 1 && found) {
         seg.channels = found * channels; /* neighbouring taps are one run of channels */
         seg.taps[TUTTI_CONV_CLIP] = 1;
     }

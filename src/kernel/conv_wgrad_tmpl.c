@@ -29,11 +29,14 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
         for (int col = t->cols; col; col--, x += t->x_pixel, dy += 16) {
             vf d[MAX_BLOCKS * VECTORS];
             UNROLL(16)
-            for (int v = 0; v < nv; v++)
+            for (int v = 0; v < nv; v++) {
                 d[v] = vf_load(dy + v / VECTORS * t->dy_output + v % VECTORS * VLEN);
+                IN_REGISTER(d[v]);
+            }
             UNROLL(12)
             for (int c = 0; c < width; c++) {
-                const vf xv = vf_set1(x[c]);
+                vf xv = vf_set1(x[c]);
+                IN_REGISTER(xv);
                 UNROLL(16)
                 for (int v = 0; v < nv; v++) acc[c * nv + v] = vf_fma(xv, d[v], acc[c * nv + v]);
             }

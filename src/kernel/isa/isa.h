@@ -27,3 +27,15 @@ INLINE void vf_put(float *p, vf x, bool stream)
     if (stream) vf_stream(p, x);
     else vf_store(p, x);
 }
+
+/* Keeps a loaded vector in a register. gcc likes to make a load that several multiply-adds use part
+ * of each of them, and loads are dear. */
+#if VLEN > 1
+#define IN_REGISTER(vector) __asm__("" : "+v"(vector))
+#else
+#define IN_REGISTER(vector) ((void)(vector))
+#endif
+
+/* What a pointer points at is not remembered beyond here, so that nothing is kept in registers for
+ * a later round of a loop. */
+#define FORGET(pointer) __asm__("" : "+r"(pointer))
