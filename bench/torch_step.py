@@ -1,31 +1,62 @@
-#!/usr/bin/env python3
-"""A step of SGD with momentum in PyTorch, one process, random data: the opponent of bench/step.
+#!/usr/bin/python3
+"""A step of SGD with momentum in PyTorch on random data: the opponent of bench/step.
 
-    torch_step.py NET BATCH THREADS [STEPS]     times STEPS steps (5) after one to warm up, prints
-                                                {"net", "batch", "threads", "samples_per_s" (best),
-                                                 "step_s": [...], "max_rss_bytes", "torch"}
-    torch_step.py NET BATCH THREADS serve       prints "ready" after the step to warm up; then for
-                                                each line it reads does a step and prints its
-                                                seconds; at the end of its input prints the same
-                                                JSON. So steps of both sides can alternate, and
-                                                the machine's moods hit both alike.
+    torch_step.py NET BATCH THREADS [STEPS|serve] [PROCESSES]
+
+BATCH is that of all processes together; more than one are DistributedDataParallel over gloo,
+THREADS threads each. Times STEPS steps (5) after one to warm up and prints one line of JSON: net,
+batch, threads, processes, samples_per_s (of the best step), step_s [...], max_rss_bytes (of the
+first process), torch.
+
+With "serve" it prints "ready" after the step to warm up; then, for each line it reads, it does a
+step and prints its seconds; at the end of its input it prints the JSON. So steps of both sides can
+alternate, and the machine's moods hit both alike.
 """
-import json, os, resource, sys, time
+import json, os, resource, socket, subprocess, sys, time
 
-net_name, batch, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-mode = sys.argv[4] if len(sys.argv) > 4 else "5"
-os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+if len(sys.argv) < 4:
+    sys.exit(__doc__)
+arguments = sys.argv[1:] + ["5", "1"][len(sys.argv) - 4:]
+net_name, batch, threads = arguments[0], int(arguments[1]), int(arguments[2])
+mode, processes = arguments[3], int(arguments[4])
+rank = int(os.environ.get("TORCH_STEP_RANK", 0))
+os.environ["OMP_NUM_THREADS"] = str(threads)
 
 import torch
+import torch.distributed as dist
 import torch_net
 
+
+def start_others():
+    """The other processes of the job: this script again, each with a rank."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(s.getsockname()[1]))
+    return [subprocess.Popen([sys.executable, *sys.argv], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL,
+                             env=dict(os.environ, TORCH_STEP_RANK=str(r)))
+            for r in range(1, processes)]
+
+
+others = start_others() if processes > 1 and rank == 0 else []
 torch.set_num_threads(threads)
 torch.manual_seed(0)
 net, shape, classes = torch_net.build(net_name)
-x, y = torch.randn(batch, *shape), torch.randint(0, classes, (batch,))
+if processes > 1:
+    dist.init_process_group("gloo", rank=rank, world_size=processes)
+    net = torch.nn.parallel.DistributedDataParallel(net)
+share = batch // processes + (rank < batch % processes)
+x, y = torch.randn(share, *shape), torch.randint(0, classes, (share,))
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
 criterion = torch.nn.CrossEntropyLoss()
-seconds = []
+
+
+def go_on(wanted):
+    """Does rank 0 want another step? All processes hear the same."""
+    flag = torch.tensor([int(wanted)])
+    if processes > 1:
+        dist.broadcast(flag, 0)
+    return bool(flag.item())
 
 
 def step():
@@ -33,19 +64,38 @@ def step():
     optimizer.zero_grad()
     criterion(net(x), y).backward()
     optimizer.step()
+    if processes > 1:
+        dist.barrier()
     return time.perf_counter() - start
 
 
+def wishes():
+    """True for every step that rank 0 is asked for."""
+    if mode == "serve":
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            yield True
+    else:
+        for _ in range(int(mode)):
+            yield True
+
+
+seconds = []
 step()
-if mode == "serve":
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        seconds.append(step())
+if rank > 0:
+    while go_on(False):
+        step()
+    sys.exit(0)
+for wanted in wishes():
+    go_on(True)
+    seconds.append(step())
+    if mode == "serve":
         print(f"{seconds[-1]:.6f}", flush=True)
-else:
-    seconds = [step() for _ in range(int(mode))]
+go_on(False)
+for other in others:
+    other.wait()
 
 rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"net": net_name, "batch": batch, "threads": threads,
+print(json.dumps({"net": net_name, "batch": batch, "threads": threads, "processes": processes,
                   "samples_per_s": batch / min(seconds) if seconds else None, "step_s": seconds,
                   "max_rss_bytes": rss, "torch": torch.__version__}))

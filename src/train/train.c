@@ -123,6 +123,17 @@ static tutti_status write_step(tutti_trainer *t, const loop *l, const tutti_puls
     return tutti_metrics_write(t->metrics, &row);
 }
 
+/* The answer to SIGUSR2, of every rank. */
+static void say_where(const tutti_trainer *t, const tutti_pulse_news *news)
+{
+    tutti_info(
+        &t->log,
+        "step %lld of %lld, loss %.6g: computed %.1f s so far; waited in the last step %.3f s "
+        "for data and %.3f s for communication; rank %d is the slowest",
+        (long long)t->step, (long long)t->settings.pace.steps, news->loss, t->compute, t->data_wait,
+        t->step_exposed, news->slowest);
+}
+
 static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news *news)
 {
     if (!news->step) return TUTTI_OK;
@@ -134,6 +145,7 @@ static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news 
                           "the loss of step %lld is not a finite number (first on rank %d): lower "
                           "--lr, add --warmup or --clip; the last good checkpoint is kept",
                           (long long)news->step, news->diverged_rank);
+    if (news->asked & TUTTI_ASKED_STATE) say_where(t, news);
     show_step(t, l, news, seconds);
     return write_step(t, l, news, seconds);
 }
