@@ -27,13 +27,16 @@ check-tsan: setup
 	@ninja -C $(TSAN)
 	@tools/check $(TSAN) --suite unit
 
-# Every benchmark in turn, its table on the terminal.
+# The whole matrix of equal bits: ranks, threads, plans, algorithms, instruction sets, nets.
+check-bits: setup all
+	@tests/bits/check.py $(BUILD)/tutti --full
+
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package).
 check-torch: all
 	@tools/setup torch
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 
-# One benchmark at a time, its table on the terminal.
+# Every benchmark in turn, its table on the terminal.
 bench: setup all
 	@tools/bench $(BUILD)
 
@@ -56,4 +59,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-san check-tsan check-torch bench fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-san check-torch check-tsan bench fmt install clean setup setup-build

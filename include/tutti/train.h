@@ -54,6 +54,7 @@ typedef struct tutti_train_options {
     int data_threads;               /* that read and decode; 0: by the cores */
     int comm_core;                  /* core of the communication thread; -1: auto, -2: not pinned */
     double stall_warn, stall_abort; /* seconds; 0: never */
+    const char *part_reduce, *part_broadcast; /* algorithms by name; NULL: by size and ranks */
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
     int keep;                     /* checkpoints that stay, besides the best; 0: all */

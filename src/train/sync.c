@@ -189,6 +189,8 @@ static tutti_status create_exchanges(tutti_trainer *t, tutti_sync *s)
         .count = s->region.count,
         .leaves = t->settings.grains,
         .partials = partials,
+        .reduce_by = t->options->part_reduce,
+        .broadcast_by = t->options->part_broadcast,
     };
     if (clips) {
         TUTTI_TRY(tutti_exchange_create(&s->reduce, t->comm, &spec));

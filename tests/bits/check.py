@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""check.py TUTTI [--full] [--filter TEXT]: the same bits for any number of ranks and threads, any
+plan, any instruction set and after any resume.
+
+Every case trains the same net again, differently, and compares the bytes of its last checkpoint
+and the losses in metrics.jsonl with those of one rank and one thread. A case prints one line as
+cmocka does, so that it is counted."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+TUTTI = sys.argv[1]
+FULL = "--full" in sys.argv
+FILTER = sys.argv[sys.argv.index("--filter") + 1] if "--filter" in sys.argv else ""
+SMALL = [str(HERE / "small.net"), "--data", "synthetic", "--grains", "8"]
+ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+           OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
+           OMPI_MCA_hwloc_base_binding_policy="none")
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
+
+
+def command(run, ranks, *options):
+    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    return [*launcher, TUTTI, "train", *options, "--run", str(run), "--quiet", "--comm-core", "none"]
+
+
+def train(run, ranks, *options, env=None):
+    done = subprocess.run(command(run, ranks, *options), env=dict(ENV, **(env or {})),
+                          capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    return run
+
+
+def losses(run):
+    rows = [json.loads(line) for line in open(run / "metrics.jsonl")]
+    return [{k: v for k, v in row.items() if k != "time"} for row in rows
+            if row["phase"] in ("train", "test")]
+
+
+def same(a, b, metrics=True):
+    for name in FILES:
+        if (a / "latest" / name).read_bytes() != (b / "latest" / name).read_bytes():
+            raise AssertionError(f"{a}/latest/{name} and {b}/latest/{name} differ")
+    if metrics and losses(a) != losses(b):
+        raise AssertionError(f"the metrics of {a} and {b} differ")
+
+
+def plan_file(folder, text):
+    path = folder / ("plan_" + text.replace(" ", "_").replace("\n", "-").replace("=", ""))
+    path.write_text(text + "\n")
+    return str(path)
+
+
+def divisors(n):
+    return [g for g in range(2, n) if n % g == 0]
+
+
+def cases(folder):
+    """(name, ranks, options, environment) of runs that must equal the first."""
+    yield "2 threads", 1, ["--threads", "2"], {}
+    for isa in ("scalar", "avx2", "avx512"):
+        yield f"{isa} kernels", 1, ["--threads", "1"], {"TUTTI_ISA": isa}
+    for n in (2, 3, 4, 5, 7, 8):
+        yield f"{n} ranks, data", n, ["--threads", "1", "--plan", "data"], {}
+    for n in (2, 3, 4):
+        yield f"{n} ranks, model", n, ["--threads", "1", "--plan", "model"], {}
+    yield "2 ranks x 2 threads, auto", 2, ["--threads", "2", "--plan", "auto"], {}
+    yield "4 ranks, auto", 4, ["--threads", "1", "--plan", "auto"], {}
+    mixed = plan_file(folder, "fc4 hybrid groups=2\nfc5 model\nfc6 hybrid groups=2")
+    yield "4 ranks, mixed plan", 4, ["--threads", "1", "--plan", mixed], {}
+    six = plan_file(folder, "fc4 hybrid groups=3\nfc5 hybrid groups=2")
+    yield "6 ranks, mixed plan", 6, ["--threads", "1", "--plan", six], {}
+    yield "3 ranks, no overlap", 3, ["--threads", "1", "--overlap", "off"], {}
+    for reduce in ("direct", "halving"):
+        yield f"4 ranks, {reduce}", 4, ["--threads", "1", "--part-reduce", reduce], {}
+    yield "4 ranks, doubling", 4, ["--threads", "1", "--part-broadcast", "doubling"], {}
+    if not FULL:
+        return
+    for n in (4, 6, 8):
+        for g in divisors(n):
+            plan = plan_file(folder, f"fc4 hybrid groups={g}\nfc5 hybrid groups={g}")
+            for threads in ("1", "2"):
+                yield f"{n} ranks x {threads}, G={g}", n, ["--threads", threads, "--plan", plan], {}
+    for n in (2, 3, 5, 7, 8):
+        for isa in ("scalar", "avx2"):
+            yield f"{n} ranks, {isa}", n, ["--threads", "1"], {"TUTTI_ISA": isa}
+
+
+def check_matrix(folder, options, label=""):
+    reference = train(folder / "reference", 1, *options, "--threads", "1")
+    for name, ranks, extra, env in cases(folder):
+        def run(name=name, ranks=ranks, extra=extra, env=env):
+            other = train(folder / "other", ranks, *options, *extra, env=env)
+            same(reference, other)
+            shutil.rmtree(other)
+        yield label + name, run
+
+
+def check_resume(folder):
+    options = [*SMALL, "--steps", "12", "--eval-every", "never", "--checkpoint-every", "5steps"]
+    whole = train(folder / "whole", 1, *options, "--threads", "1")
+
+    def other_ranks():
+        run = folder / "resumed"
+        train(run, 4, *options, "--threads", "1")
+        for step in ("step_00000010", "step_00000012"):
+            shutil.rmtree(run / step)
+        (run / "latest").unlink()
+        (run / "latest").symlink_to("step_00000005")
+        train(run, 3, *options, "--threads", "1", "--resume", "auto")
+        same(whole, run)
+
+    def killed():
+        run = folder / "killed"
+        long = [*SMALL, "--steps", "4000", "--eval-every", "never", "--checkpoint-every", "20steps",
+                "--threads", "1"]
+        process = subprocess.Popen(command(run, 3, *long), env=ENV, stderr=subprocess.PIPE)
+        wait_for(run / "step_00000020")
+        subprocess.run(["pkill", "-9", "-n", "-f", f"tutti train.*{run}"], check=True)
+        process.wait(timeout=60)
+        assert process.returncode != 0, "a killed rank must not look like success"
+        reached = max(int(p.name[5:]) for p in run.glob("step_*") if not p.name.endswith(".tmp"))
+        steps = ["--steps", str(reached + 7)]
+        keep = [o for o in long if o not in ("4000", "--steps")]
+        train(run, 2, *keep, *steps, "--resume", "auto")
+        fresh = train(folder / "undisturbed", 1, *keep, *steps)
+        same(fresh, run)
+
+    def interrupted():
+        run = folder / "interrupted"
+        long = [*SMALL, "--steps", "100000", "--eval-every", "never", "--threads", "1"]
+        process = subprocess.Popen(command(run, 1, *long), env=ENV, stderr=subprocess.PIPE)
+        wait_for(run / "metrics.jsonl", 2000)
+        process.send_signal(signal.SIGUSR1)
+        assert process.wait(timeout=60) == 75, f"exit {process.returncode}, not 75"
+        assert (run / "latest" / "state.json").exists()
+
+    yield "4 ranks, resumed on 3", other_ranks
+    yield "a rank killed, resumed on 2", killed
+    yield "SIGUSR1 checkpoints and exits 75", interrupted
+
+
+def wait_for(path, size=0):
+    for _ in range(600):
+        if path.exists() and path.stat().st_size >= size:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} did not appear")
+
+
+def check_clipping(folder):
+    options = [*SMALL, "--steps", "5", "--clip", "0.5", "--nesterov", "--eval-every", "never"]
+    one = train(folder / "clip1", 1, *options, "--threads", "1")
+    for ranks, plan in ((3, "data"), (2, "model"), (4, "auto")):
+        def run(ranks=ranks, plan=plan):
+            same(one, train(folder / f"clip{ranks}", ranks, *options, "--threads", "1",
+                            "--plan", plan))
+        yield f"clipping, {ranks} ranks, {plan}", run
+
+
+def check_complaints(folder):
+    def complains(name, ranks, options, code, words):
+        done = subprocess.run(command(folder / "bad", ranks, *options), env=ENV,
+                              capture_output=True, text=True, timeout=120)
+        text = done.stderr + done.stdout
+        assert done.returncode == code, f"exit {done.returncode}, not {code}: {text[-400:]}"
+        assert words in text, f"'{words}' is not in: {text[-600:]}"
+    base = [SMALL[0], "--steps", "1", "--threads", "1"]
+    syn = ["--data", "synthetic"]
+    bad_plan = plan_file(folder, "fc9 model")
+    many = plan_file(folder, "fc7 model")
+    yield "more ranks than grains", lambda: complains(
+        "grains", 3, [*base, *syn, "--grains", "2"], 2, "set --grains")
+    yield "a plan for another net", lambda: complains(
+        "plan", 2, [*base, *syn, "--plan", bad_plan], 1, "has no layer 'fc9'")
+    yield "too few features for the plan", lambda: complains(
+        "many", 4, [*base, *syn, "--plan", many], 1, "take at least 2 groups")
+    yield "missing data", lambda: complains(
+        "data", 2, [*base, "--data", "cifar10:" + str(folder / "nowhere")], 1, "nowhere")
+
+
+def full_nets(folder):
+    lenet = ["lenet", "--data", "fashion-mnist", "--batch-size", "64", "--steps", "300"]
+    vgg = ["vgg-a", "--data", "synthetic", "--batch-size", "16", "--grains", "8", "--steps", "3",
+           "--eval-every", "never", "--keep", "1"]
+    cifar = ["cifar-vgg", "--data", "synthetic", "--batch-size", "64", "--steps", "200",
+             "--eval-every", "never"]
+    for name, options in (("lenet: ", lenet), ("cifar-vgg: ", cifar), ("vgg-a: ", vgg)):
+        (folder / name.strip(": ")).mkdir()
+        reference = train(folder / name.strip(": ") / "reference", 1, *options)
+        for ranks in (2, 3, 4, 5, 7, 8):
+            for plan in ("data", "model", "auto"):
+                def run(ranks=ranks, plan=plan, options=options, reference=reference):
+                    other = reference.parent / "other"
+                    same(reference, train(other, ranks, *options, "--threads", "1", "--plan", plan))
+                    shutil.rmtree(other)
+                yield f"{name}{ranks} ranks, {plan}", run
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
+                  check_clipping(folder), check_resume(folder), check_complaints(folder)]
+        if FULL:
+            groups.append(full_nets(folder))
+        for group in groups:
+            for case, run in group:
+                if FILTER not in case:
+                    continue
+                try:
+                    run()
+                    print(f"[       OK ] {case}", flush=True)
+                except (AssertionError, subprocess.SubprocessError, OSError) as problem:
+                    failed += 1
+                    print(f"{problem}\n[  FAILED  ] {case.replace(' ', '_').replace(',', '')}",
+                          flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
