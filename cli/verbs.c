@@ -2,6 +2,7 @@
 
 extern const cli_verb cli_verb_doctor;
 extern const cli_verb cli_verb_info;
+extern const cli_verb cli_verb_plan;
 extern const cli_verb cli_verb_predict;
 extern const cli_verb cli_verb_test;
 extern const cli_verb cli_verb_train;

@@ -1,0 +1,42 @@
+/* Planning: how a net should be split over the nodes of a cluster, and how fast that will be. */
+#ifndef TUTTI_PLAN_H
+#define TUTTI_PLAN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Texts are borrowed until the call returns. */
+typedef struct tutti_planner_options {
+    const char *net;
+    const char *platform; /* a name, or a file of tutti calibrate */
+    const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
+    const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
+    int batch_size;       /* of all nodes together; 0: the net's */
+    bool overlap;         /* communicate behind the computing */
+    bool priority;        /* the first layers first */
+    double samples;       /* of an epoch; 0: ImageNet's 1,281,167 */
+    double epochs;        /* of the training; 0: the net's */
+    double deadline;      /* hours the training may take; 0: any */
+    double node_hours;    /* hours times nodes it may cost; 0: any */
+    bool json;
+    const char *save; /* write the plan of the last number of nodes here */
+    const char *plot; /* write the scaling curve as SVG here */
+    FILE *show;       /* table or JSON */
+} tutti_planner_options;
+
+TUTTI_API tutti_planner_options tutti_planner_defaults(void);
+TUTTI_API tutti_status tutti_plan_show(const tutti_planner_options *options) TUTTI_MUST_CHECK;
+
+/* The platforms that came with the library, from 0; NULL behind the last. */
+TUTTI_API const char *tutti_plan_platform(int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
