@@ -109,8 +109,8 @@ void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
  * c + (size-1)/2), as Caffe and torch define it. The sum is a chain of fused multiply-adds in
  * channel order. Backward computes the scale again; nothing is stored. */
 typedef struct tutti_lrn {
-    int size; /* 1 .. TUTTI_LRN_MAX_SIZE */
-    float alpha, beta, k;
+    int size;             /* 1 .. TUTTI_LRN_MAX_SIZE */
+    float alpha, beta, k; /* k > 0 */
 } tutti_lrn;
 
 enum { TUTTI_LRN_MAX_SIZE = 33 };
