@@ -81,17 +81,43 @@ int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int w
     return best;
 }
 
-/* What follows from the cache: weights of a tile in half of the second level. */
+/* Shorter blocks of rows where there would be too few items for the threads to share evenly. */
+static void share_rows(const tutti_conv *conv, tutti_conv_pass *pass)
+{
+    const int tiles = tutti_ceil_div(pass->outputs, pass->tile_blocks);
+    const int groups = pass->groups * tutti_ceil_div(tiles, pass->blocks.tiles);
+    while (pass->blocks.rows > 1 &&
+           groups * conv->n * tutti_ceil_div(pass->rows, pass->blocks.rows) < 16 * conv->threads)
+        pass->blocks.rows = (pass->blocks.rows + 1) / 2;
+}
+
+/* The cache blocks of forward and backward-data, by the search for the least bytes per operation in
+ * half of the second level: the rest is for what streams through. Whole tiles and whole rows. */
 static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
 {
-    const long bytes = pass->w_tile * pass->tile_blocks * (long)sizeof(float);
-    const long fit = (long)conv->caches.l2 / 2 / bytes;
-    const int parts = fit < 1 ? pass->inputs : tutti_ceil_div(pass->inputs, (int)fit);
-    pass->blocks = (tutti_conv_blocks){
-        .inputs = tutti_ceil_div(pass->inputs, parts),
-        .tiles = 1,
-        .rows = pass->rows > 8 ? tutti_ceil_div(pass->rows, pass->rows / 8) : 1,
+    const tutti_conv_sweep *sweep = &pass->sweeps[0];
+    const int channels = (int)(pass->x_block / sweep->in_h / sweep->in_w);
+    const tutti_loops all = {
+        .n = 1,
+        .c = pass->inputs * channels,
+        .k = pass->outputs * TUTTI_BLOCK,
+        .h = pass->rows,
+        .w = sweep->cols,
+        .r = sweep->taps_h > 0 ? sweep->taps_h : 1,
+        .s = sweep->taps_w > 0 ? sweep->taps_w : 1,
+        .stride_h = sweep->step_h,
+        .stride_w = sweep->step_w,
     };
+    const tutti_loops least = {
+        .n = 1, .c = channels, .k = pass->tile_blocks * TUTTI_BLOCK, .h = 1, .w = all.w};
+    pass->blocking = tutti_block_search(&all, &least, conv->caches.l2 / 2);
+    const tutti_loops *b = &pass->blocking.block;
+    pass->blocks = (tutti_conv_blocks){
+        .inputs = b->c / channels,
+        .tiles = tutti_ceil_div(b->k, least.k),
+        .rows = b->h,
+    };
+    share_rows(conv, pass);
 }
 
 static tutti_status plan(tutti_conv *conv)
@@ -164,12 +190,28 @@ size_t tutti_conv_scratch(const tutti_conv *conv)
     return backward > gradient ? backward : gradient;
 }
 
+static int explain_pass(const char *name, const tutti_conv_pass *pass, char *text, size_t bytes)
+{
+    const tutti_loops *b = &pass->blocking.block;
+    return snprintf(text, bytes, "%s: tile %dx%d, block c%d k%d h%d w%d, %zu KiB, %.4f B/FLOP; ",
+                    name, pass->tile_blocks * TUTTI_BLOCK, pass->sweeps[0].segments[0].width, b->c,
+                    b->k, pass->blocks.rows, b->w, pass->blocking.bytes / 1024,
+                    pass->blocking.bytes_per_flop);
+}
+
 void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
 {
-    const tutti_conv_pass *pass = &conv->forward;
-    if (conv->plain) snprintf(text, bytes, "element by element");
-    else
-        snprintf(text, bytes, "tile %d x %d, %d of %d input blocks, %d rows",
-                 16 * pass->tile_blocks, pass->sweeps[0].segments[0].width, pass->blocks.inputs,
-                 pass->inputs, pass->blocks.rows);
+    if (conv->plain) {
+        snprintf(text, bytes, "element by element");
+        return;
+    }
+    size_t used = (size_t)explain_pass("forward", &conv->forward, text, bytes);
+    if (!conv->shape.compact && used < bytes)
+        used += (size_t)explain_pass("data", &conv->backward, text + used, bytes - used);
+    const tutti_conv_gradient *g = &conv->gradient;
+    if (used < bytes)
+        snprintf(text + used, bytes - used,
+                 "weights: tile %d, block c%d k%d, strips of %d rows, %.4f B/FLOP",
+                 g->tile_blocks * TUTTI_BLOCK, g->blocks.channels * g->width,
+                 g->blocks.features * TUTTI_BLOCK, g->blocks.rows, g->blocking.bytes_per_flop);
 }

@@ -72,26 +72,65 @@ static tutti_status plan_columns(tutti_conv *conv)
     return TUTTI_OK;
 }
 
+/* A strip of 'rows' rows of what a register tile reads, in floats. */
+static size_t strip_floats(const tutti_conv *conv, int rows)
+{
+    const tutti_conv_gradient *g = &conv->gradient;
+    const tutti_conv_shape *shape = &conv->shape;
+    const long x_rows = (rows - 1) * shape->stride_h + (shape->r - 1) * shape->dilation_h + 1;
+    return (size_t)(g->dy_row * g->tile_blocks * rows + g->x_row * x_rows);
+}
+
+static int tiles_of(const tutti_conv_gradient *g)
+{
+    return g->groups * tutti_ceil_div(g->features, g->blocks.features) *
+           tutti_ceil_div(g->channels, g->blocks.channels);
+}
+
+/* Smaller tiles where there would be too few for the threads to share evenly. */
+static void share_tiles(tutti_conv *conv)
+{
+    tutti_conv_gradient_blocks *blocks = &conv->gradient.blocks;
+    const tutti_conv_gradient *g = &conv->gradient;
+    while (tiles_of(g) < 4 * conv->threads &&
+           (blocks->channels > 1 || blocks->features > g->tile_blocks)) {
+        const int tiles = tutti_ceil_div(blocks->features, g->tile_blocks);
+        if (tiles > 1) blocks->features = (tiles + 1) / 2 * g->tile_blocks;
+        else blocks->channels = (blocks->channels + 1) / 2;
+    }
+}
+
+/* Features and channels by the search for the least bytes per operation in half of the second
+ * level; rows so that a strip fits into the first. */
 static void choose_blocks(tutti_conv *conv)
 {
     const tutti_conv_gradient_tiles *tiles = conv->kernels->gradient;
-    tutti_conv_gradient *g = &conv->gradient;
     const tutti_conv_shape *shape = &conv->shape;
-    const size_t half = conv->caches.l2 / 2 / sizeof(float);
-    const int runs = shape->compact ? shape->s * shape->c : TUTTI_BLOCK;
-    const int nb = tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, runs);
-    g->tile_blocks = nb;
-    int features = nb, channels = 1;
-    while (channels < g->channels && (size_t)(g->w_tile * features * channels * 2) <= half)
-        channels *= 2;
-    const size_t l1 = conv->caches.l1 * 3 / 4 / sizeof(float);
-    int rows = conv->out_h;
-    while (rows > 1 && (size_t)(g->dy_row * nb * rows +
-                                g->x_row * ((rows - 1) * shape->stride_h +
-                                            (shape->r - 1) * shape->dilation_h + 1)) > l1)
-        rows--;
-    g->blocks = (tutti_conv_gradient_blocks){features, min_of(channels, g->channels), rows,
-                                             max_of(conv->out_w, 1)};
+    tutti_conv_gradient *g = &conv->gradient;
+    const int run = shape->compact ? shape->s * shape->c : TUTTI_BLOCK;
+    g->tile_blocks = tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run);
+    int rows = max_of(conv->out_h, 1);
+    while (rows > 1 && strip_floats(conv, rows) * sizeof(float) > conv->caches.l1 * 3 / 4)
+        rows = (rows + 1) / 2;
+    const tutti_loops all = {1,
+                             g->channels * g->width,
+                             g->features * TUTTI_BLOCK,
+                             rows,
+                             conv->out_w,
+                             shape->r,
+                             shape->s,
+                             shape->stride_h,
+                             shape->stride_w};
+    const tutti_loops least = {
+        .n = 1, .c = g->width, .k = g->tile_blocks * TUTTI_BLOCK, .h = rows, .w = conv->out_w};
+    g->blocking = tutti_block_search(&all, &least, conv->caches.l2 / 2);
+    g->blocks = (tutti_conv_gradient_blocks){
+        .features = g->blocking.block.k / TUTTI_BLOCK,
+        .channels = g->blocking.block.c / g->width,
+        .rows = rows,
+        .cols = max_of(conv->out_w, 1),
+    };
+    share_tiles(conv);
 }
 
 tutti_status tutti_conv_plan_gradient(tutti_conv *conv)
@@ -157,12 +196,6 @@ typedef struct place {
 typedef struct strip {
     int row_begin, row_end, col_begin, col_end;
 } strip;
-
-static int tiles_of(const tutti_conv_gradient *g)
-{
-    return g->groups * tutti_ceil_div(g->features, g->blocks.features) *
-           tutti_ceil_div(g->channels, g->blocks.channels);
-}
 
 static tile tile_of(const tutti_conv_gradient *g, int index)
 {

@@ -2,6 +2,7 @@
 #ifndef TUTTI_KERNEL_CONV_PLAN_H
 #define TUTTI_KERNEL_CONV_PLAN_H
 
+#include "kernel/blocking.h"
 #include "kernel/conv.h"
 #include "kernel/conv_kernels.h"
 
@@ -45,6 +46,7 @@ typedef struct tutti_conv_pass {
     long w_tile; /* floats of the weights of one (output block, input block) */
     bool transposed;
     tutti_conv_blocks blocks;
+    tutti_blocking blocking; /* what the blocks were found by */
 } tutti_conv_pass;
 
 /* A run of output columns that the same taps touch. */
@@ -69,6 +71,7 @@ typedef struct tutti_conv_gradient {
     long x_sample, x_block, x_row, dy_sample, dy_block, dy_row;
     long w_tile; /* floats of one (feature block, channel block) */
     tutti_conv_gradient_blocks blocks;
+    tutti_blocking blocking; /* what features and channels were found by */
 } tutti_conv_gradient;
 
 struct tutti_conv {
