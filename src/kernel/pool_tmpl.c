@@ -101,9 +101,9 @@ void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, 
 
 /* ---- backward ----
  *
- * Where windows lie apart (the stride is at least the kernel, or there is one), an element of dx has one window or
- * none: spread() goes from window to window along each row of dx. Where they overlap, gather()
- * goes from element to element and adds over the windows that hold it. */
+ * Where windows lie apart (the stride is at least the kernel, or there is one), an element of dx
+ * has one window or none: spread() goes from window to window along each row of dx. Where they
+ * overlap, gather() goes from element to element and adds over the windows that hold it. */
 
 /* The outputs begin .. end-1 whose windows hold one place of the image, in one direction. */
 typedef struct outputs {
