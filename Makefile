@@ -19,13 +19,14 @@ check-san: setup
 	@[ -f $(SAN)/build.ninja ] || meson setup $(SAN) --buildtype=debugoptimized \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false
 	@ninja -C $(SAN)
-	@tools/check $(SAN) --suite unit
+	@ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    tools/check $(SAN) --suite unit
 
 check-tsan: setup
 	@[ -f $(TSAN)/build.ninja ] || CC=clang meson setup $(TSAN) --buildtype=debugoptimized \
 	    -Db_sanitize=thread -Db_lundef=false -Dwerror=false
 	@ninja -C $(TSAN)
-	@tools/check $(TSAN) --suite unit
+	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 tools/check $(TSAN) --suite unit
 
 # The whole matrix of equal bits: ranks, threads, plans, algorithms, instruction sets, nets.
 check-bits: setup all
