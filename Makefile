@@ -2,6 +2,7 @@
 BUILD ?= build
 SAN    = $(BUILD)-san
 TSAN   = $(BUILD)-tsan
+FUZZ   = $(BUILD)-fuzz
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -37,6 +38,14 @@ check-torch: all
 	@tools/setup torch
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 
+# Every fuzzer for five minutes; make fuzz SECONDS=60 for one.
+SECONDS ?= 300
+fuzz: setup
+	@[ -f $(FUZZ)/build.ninja ] || CC=clang meson setup $(FUZZ) --buildtype=debugoptimized \
+	    -Dfuzz=true -Db_lundef=false -Dwerror=false
+	@ninja -C $(FUZZ) fuzzers
+	@meson test -C $(FUZZ) --no-rebuild --suite fuzz --test-args=-max_total_time=$(SECONDS)
+
 # Every benchmark in turn, its table on the terminal.
 bench: setup all
 	@tools/bench $(BUILD)
@@ -48,7 +57,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN)
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ)
 
 setup:
 	@tools/setup
@@ -60,4 +69,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-san check-torch check-tsan bench fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench fmt install clean setup setup-build
