@@ -8,5 +8,6 @@ extern const cli_verb cli_verb_test;
 extern const cli_verb cli_verb_train;
 
 const cli_verb *const cli_verbs[] = {
-    &cli_verb_train, &cli_verb_test, &cli_verb_predict, &cli_verb_info, &cli_verb_doctor, NULL,
+    &cli_verb_train,  &cli_verb_test, &cli_verb_predict, &cli_verb_plan, &cli_verb_info,
+    &cli_verb_doctor, NULL,
 };
