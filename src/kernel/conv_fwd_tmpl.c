@@ -24,6 +24,10 @@ enum {
                            : 1,
 };
 
+/* What a tile's taps look like: anything; whole blocks at stride and dilation 1; one run of channels
+ * for each row of the kernel. */
+enum { ANY, DENSE, RUNS, KINDS };
+
 /* acc[pixel][vector] += x[pixel] * w[vector] for one channel of one tap. */
 INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, const float *w,
                     long w_output)
@@ -70,7 +74,8 @@ INLINE void taps(vf *acc, const tutti_conv_tile *t, int nv, int lo, int hi, int 
     }
 }
 
-INLINE void sum_tile(vf *acc, const tutti_conv_tile *t, int nv, int width, bool dense)
+/* The general sum: every range of taps. */
+INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, int nv, int width, bool dense)
 {
     for (int b = 0; b < t->blocks; b++)
         for (int r = 0; r < t->rows; r++) {
@@ -82,6 +87,16 @@ INLINE void sum_tile(vf *acc, const tutti_conv_tile *t, int nv, int width, bool 
                 if (hi > lo) taps(acc, t, nv, lo, hi, t->taps[TUTTI_CONV_CLIP + d], &x, &w, dense);
             }
         }
+}
+
+/* The sum when each kernel row is one run of channels that touches all pixels. */
+INLINE void sum_runs(vf *acc, const tutti_conv_tile *t, int nv, int width)
+{
+    const tutti_conv_tile own = *t;
+    for (int b = 0; b < own.blocks; b++)
+        for (int r = 0; r < own.rows; r++)
+            run(acc, nv, 0, width, own.x + b * own.x_block + r * own.x_row, own.x_pixel,
+                own.w + b * own.w_block + r * own.w_row, own.w_output, own.channels);
 }
 
 /* Floats from the tile's first to vector v of pixel p. */
@@ -115,11 +130,12 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, int nv, int width)
         acc[p * nv + v] = vf_gate(acc[p * nv + v], vf_load(t->mask + at(t, p, v)));
 }
 
-INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, bool dense)
+INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int kind)
 {
     vf acc[ACCUMULATORS];
     start(acc, t, nv, width);
-    sum_tile(acc, t, nv, width, dense);
+    if (kind == RUNS) sum_runs(acc, t, nv, width);
+    else sum_ranges(acc, t, nv, width, kind == DENSE);
     if (t->finish) finish(acc, t, nv, width);
     const tutti_conv_tile own = *t;
     UNROLL(12)
@@ -127,18 +143,22 @@ INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, bool dense)
     for (int v = 0; v < nv; v++) vf_store(own.y + at(&own, p, v), acc[p * nv + v]);
 }
 
-/* Two functions per (blocks, width): for whole blocks at stride and dilation 1, and for everything
- * else. */
+/* Three functions per (blocks, width). */
 #define TILE(nb, width)                                        \
-    static void dense_##nb##_##width(const tutti_conv_tile *t) \
-    {                                                          \
-        run_tile(t, nb *VECTORS, width, true);                 \
-    }                                                          \
     static void any_##nb##_##width(const tutti_conv_tile *t)   \
     {                                                          \
-        run_tile(t, nb *VECTORS, width, false);                \
+        run_tile(t, nb *VECTORS, width, ANY);                  \
+    }                                                          \
+    static void dense_##nb##_##width(const tutti_conv_tile *t) \
+    {                                                          \
+        run_tile(t, nb *VECTORS, width, DENSE);                \
+    }                                                          \
+    static void runs_##nb##_##width(const tutti_conv_tile *t)  \
+    {                                                          \
+        run_tile(t, nb *VECTORS, width, RUNS);                 \
     }
-#define ENTRY(nb, width) [nb - 1][width - 1] = {any_##nb##_##width, dense_##nb##_##width},
+#define ENTRY(nb, width) \
+    [nb - 1][width - 1] = {any_##nb##_##width, dense_##nb##_##width, runs_##nb##_##width},
 
 // clang-format off
 #define UP_TO_1(X, nb) X(nb, 1)
@@ -157,12 +177,19 @@ ALL(TILE)
 // clang-format on
 
 typedef void tile_fn(const tutti_conv_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][2] = {ALL(ENTRY)};
+static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][KINDS] = {ALL(ENTRY)};
+
+static int kind_of(const tutti_conv_tile *t)
+{
+    if (t->x_pixel == 16 && t->x_tap == 16 && t->channels == 16 && t->w_tap == 256) return DENSE;
+    for (int i = 0; i < TUTTI_CONV_RANGES; i++)
+        if (t->taps[i] != (i == TUTTI_CONV_CLIP)) return ANY;
+    return RUNS;
+}
 
 static void tile(const tutti_conv_tile *t)
 {
-    const bool dense = t->x_pixel == 16 && t->x_tap == 16 && t->channels == 16 && t->w_tap == 256;
-    tiles[t->nblocks - 1][t->width - 1][dense](t);
+    tiles[t->nblocks - 1][t->width - 1][kind_of(t)](t);
 }
 
 static void transpose(float *restrict out, const float *restrict in)

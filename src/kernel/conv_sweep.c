@@ -40,8 +40,10 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
         end = s + 1;
         found++;
     }
-    if (channels < TUTTI_BLOCK && !clipped && sweep->tap_w == 1 && found) {
-        seg.channels = found * channels; /* neighbouring taps are one run of channels */
+    const bool neighbours = sweep->tap_w == 1 && sweep->w_tap == (long)channels * TUTTI_BLOCK;
+    const bool dense = channels == TUTTI_BLOCK && sweep->step_w == 1;
+    if (neighbours && !dense && !clipped && found) { /* one run of channels */
+        seg.channels = found * channels;
         seg.taps[TUTTI_CONV_CLIP] = 1;
     }
     *out = seg;
