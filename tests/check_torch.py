@@ -31,7 +31,7 @@ def draw(random, count, shape, classes):
     would decide where the gradient goes. The rates below are small for the same reason."""
     channels, height, width = shape
     labels = random.integers(0, classes, count)
-    labels[-1] = classes - 1
+    labels[0], labels[-1] = 0, classes - 1  # lists of pictures may count from 1: these do not
     y, x = np.mgrid[0:height, 0:width] / (height + width)
     waves = random.standard_normal((classes, channels, 3)) * 6
     patterns = np.sin(waves[..., :1, None] * y + waves[..., 1:2, None] * x + waves[..., 2:, None])
