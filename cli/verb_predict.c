@@ -18,7 +18,7 @@ static const cli_option options[] = {
     {"data|d",  CLI_TEXT, AT(data), .value = "SPEC", .required = true,
      .help = "the data set the net was trained on"},
     {"weights", CLI_TEXT, AT(weights), .value = "FILE", .required = true,
-     .help = "for instance RUN/best/model.safetensors"},
+     .help = "a run (its best), a checkpoint, or a safetensors file"},
     {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each file"},
     {"threads|t", CLI_INT, AT(threads), 0, 4096, .help = "0: OMP_NUM_THREADS, else one per core"},
     {.name = NULL},

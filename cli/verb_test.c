@@ -11,7 +11,7 @@ static const cli_option options[] = {
     {"data|d",       CLI_TEXT, TO(data), .value = "SPEC", .required = true,
      .help = "the data set; its test samples are used"},
     {"weights",      CLI_TEXT, TO(weights), .value = "FILE", .required = true,
-     .help = "for instance RUN/best/model.safetensors"},
+     .help = "a run (its best), a checkpoint, or a safetensors file"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 0, 1 << 24, "256",
      .help = "samples computed together"},
     {"skip-bad",     CLI_FLAG, TO(skip_bad),

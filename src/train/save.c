@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -225,9 +226,23 @@ static tutti_status read_all(tutti_trainer *t, const char *path, bool momentum, 
     return s;
 }
 
-tutti_status tutti_trainer_load_weights(tutti_trainer *t, const char *path, bool all)
+/* A run or a checkpoint stands for its weights: the best ones of a run. */
+static const char *weights_in(const char *path, char *out, size_t size)
+{
+    static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
+                                         "model.safetensors"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const int n = snprintf(out, size, "%s/%s", path, places[i]);
+        if (n > 0 && (size_t)n < size && access(out, R_OK) == 0) return out;
+    }
+    return path;
+}
+
+tutti_status tutti_trainer_load_weights(tutti_trainer *t, const char *where, bool all)
 {
     int missing = 0;
+    char found[TUTTI_PATH_BYTES + 64];
+    const char *path = weights_in(where, found, sizeof found);
     tutti_status s = create_layout(t);
     if (s == TUTTI_OK) s = read_all(t, path, false, &missing);
     if (s == TUTTI_OK && (all ? missing > 0 : missing == t->net->param_count))

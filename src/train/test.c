@@ -9,8 +9,7 @@
 static tutti_status load(tutti_trainer *t)
 {
     if (!t->options->weights)
-        return tutti_fail(TUTTI_ARGUMENT, "--weights is missing: name a file, for instance "
-                                          "RUN/best/model.safetensors");
+        return tutti_fail(TUTTI_ARGUMENT, "--weights is missing: name a run or a safetensors file");
     return tutti_trainer_load_weights(t, t->options->weights, true);
 }
 
