@@ -332,6 +332,76 @@ static void chains(tester *t)
     for (int i = 0; i < LAYERS; i++) layer_deinit(&layers[i]);
 }
 
+/* A large exchange is started first, a small urgent one after it: the small one must end first.
+ * The gate keeps the large one from ending before the small one is there. */
+static void the_urgent_overtakes(tester *t)
+{
+    if (t->size == 1) return; /* nothing travels */
+    enum { MANY = 200003, FEW = 100 };
+    sum_case large, small;
+    sum_case_init(t, &large, NULL, 16, MANY);
+    sum_case_init(t, &small, NULL, 16, FEW);
+    float *const whole[] = {floats(t, MANY), floats(t, FEW)};
+    tutti_exchange *x[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        const sum_case *c = i ? &small : &large;
+        for (int r = 0; r < c->roots; r++)
+            memcpy(c->partials[r], c->original[r], c->count * sizeof(float));
+        const tutti_exchange_spec spec = {.name = i ? "conv1" : "fc6",
+                                          .priority = i ? 1 : 6,
+                                          .count = c->count,
+                                          .leaves = 16,
+                                          .partials = c->partials,
+                                          .whole = whole[i],
+                                          .gated = i == 0,
+                                          .chunk_bytes = 16384};
+        MUST(tutti_exchange_create(&x[i], t->comm, &spec));
+    }
+    tutti_exchange_start(x[0]);
+    delay(t);
+    tutti_exchange_start(x[1]);
+    tutti_exchange_open_gate(x[0]);
+    MUST(tutti_exchange_wait(x[1]));
+    MUST(tutti_exchange_wait(x[0]));
+    CHECK(tutti_exchange_statistics(x[1]).done < tutti_exchange_statistics(x[0]).done,
+          "the urgent exchange ended last");
+    check_whole(t, "large", whole[0], large.want, MANY);
+    check_whole(t, "small", whole[1], small.want, FEW);
+    for (int i = 0; i < 2; i++) {
+        tutti_exchange_destroy(&x[i]);
+        tutti_free(whole[i]);
+    }
+    sum_case_deinit(&large);
+    sum_case_deinit(&small);
+}
+
+/* Strips as the caller cuts them, one of them empty. */
+static void uneven_strips(tester *t)
+{
+    size_t *cuts = NULL;
+    MUST(tutti_alloc(&cuts, (size_t)t->size + 1, sizeof *cuts));
+    for (int m = 0; m < t->size; m++) cuts[m + 1] = cuts[m] + (size_t)(m % 3) * 1000 + (m == 0);
+    sum_case c;
+    sum_case_init(t, &c, NULL, 16, cuts[t->size]);
+    float *const whole = floats(t, c.count);
+    for (int i = 0; i < c.roots; i++) memcpy(c.partials[i], c.original[i], c.count * sizeof(float));
+    tutti_exchange *x = NULL;
+    const tutti_exchange_spec spec = {.name = "uneven",
+                                      .count = c.count,
+                                      .cuts = cuts,
+                                      .leaves = 16,
+                                      .partials = c.partials,
+                                      .whole = whole,
+                                      .chunk_bytes = 2048};
+    MUST(tutti_exchange_create(&x, t->comm, &spec));
+    MUST(tutti_exchange_run(x));
+    check_whole(t, "uneven", whole, c.want, c.count);
+    tutti_exchange_destroy(&x);
+    tutti_free(whole);
+    tutti_free(cuts);
+    sum_case_deinit(&c);
+}
+
 /* --- groups and all-to-all --- */
 
 static void one_grouping(tester *t, int groups)
@@ -452,6 +522,8 @@ int main(int argc, char **argv)
     what_cannot_be_is_said(t);
     awkward_sizes(t);
     chains(t);
+    the_urgent_overtakes(t);
+    uneven_strips(t);
     for (int groups = 1; groups <= t->size; groups++)
         if (t->size % groups == 0) one_grouping(t, groups);
     alltoall(t);
