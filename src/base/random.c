@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/series.h"
+
 static void round_of_philox(uint32_t c[4], const uint32_t k[2])
 {
     const uint64_t p0 = (uint64_t)0xD2511F53u * c[0];
@@ -52,9 +54,9 @@ uint32_t tutti_random_below(const tutti_random_key *key, uint64_t index, uint32_
 /* Box-Muller, from two raw numbers. */
 static double normal_from(uint32_t a, uint32_t b)
 {
-    const double tau = 6.283185307179586476925;
     const double u = 1.0 - a * 0x1p-32; /* (0, 1]: its log is finite */
-    return sqrt(-2.0 * log(u)) * cos(tau * (b * 0x1p-32));
+    const double angle = b * 0x1p-31;   /* in units of pi, below 2 */
+    return sqrt(-2.0 * tutti_series_log(u)) * tutti_series_cos_pi(angle <= 1 ? angle : 2 - angle);
 }
 
 void tutti_random_normals(double out[2], const tutti_random_key *key, uint64_t pair)

@@ -1,57 +1,12 @@
-/* Learning rates must have the same bits on every machine of a cluster. The C library's pow and
- * cos do not promise that: glibc has variants with and without FMA and picks one by processor.
- * Powers with whole exponents are products here; the cosine, the logarithm and the exponential
- * are short series of plain operations (contraction is off), good to a few units of the last
- * place of a double, which is far below the last place of the float the rate becomes. */
+/* Learning rates must have the same bits on every machine of a cluster: powers with whole
+ * exponents are products, all else is made of base/series.h. */
 #include "train/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846, ln2 = 0.69314718055994530942;
-
-/* Taylor's series of the cosine (first term 1, k = 1) or the sine (first term y, k = 2). */
-static double alternating_series(double y, double first, int k)
-{
-    double term = first, sum = first;
-    for (; k < 24; k += 2) {
-        term *= -y * y / (double)(k * (k + 1));
-        sum += term;
-    }
-    return sum;
-}
-
-/* cos(pi x), 0 <= x <= 1; exact at 0, 1/2 and 1. */
-static double cos_pi(double x)
-{
-    if (x > 0.5) return -cos_pi(1 - x);
-    if (x < 0.25) return alternating_series(pi * x, 1, 1);
-    const double y = pi * (0.5 - x);
-    return alternating_series(y, y, 2);
-}
-
-/* Natural logarithm of x > 0: x = m 2^e with m in [1/2, 1), log m = 2 atanh((m-1)/(m+1)). */
-static double log_of(double x)
-{
-    int e = 0;
-    const double m = frexp(x, &e);
-    const double z = (m - 1) / (m + 1);
-    double power = z, sum = 0;
-    for (int k = 1; k <= 35; k += 2, power *= z * z) sum += power / k;
-    return 2 * sum + e * ln2;
-}
-
-static double exp_of(double x)
-{
-    const double e = floor(x / ln2 + 0.5), r = x - e * ln2; /* |r| <= ln2/2 */
-    double term = 1, sum = 1;
-    for (int k = 1; k <= 18; k++) {
-        term *= r / k;
-        sum += term;
-    }
-    return ldexp(sum, (int)e);
-}
+#include "base/series.h"
 
 static double power_int(double base, int64_t exponent)
 {
@@ -65,7 +20,7 @@ static double power_int(double base, int64_t exponent)
 static double power(double base, double exponent)
 {
     if (exponent == floor(exponent)) return power_int(base, (int64_t)exponent);
-    return base > 0 ? exp_of(exponent * log_of(base)) : 0;
+    return base > 0 ? tutti_series_exp(exponent * tutti_series_log(base)) : 0;
 }
 
 /* ---- The kinds ---------------------------------------------------------------------------- */
@@ -122,7 +77,7 @@ static double cosine_fraction(const tutti_schedule *s, int64_t step, double done
                               const tutti_pace *pace)
 {
     (void)step, (void)pace;
-    return s->factor + (1 - s->factor) * 0.5 * (1 + cos_pi(done));
+    return s->factor + (1 - s->factor) * 0.5 * (1 + tutti_series_cos_pi(done));
 }
 
 struct tutti_schedule_kind {
