@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -362,4 +363,25 @@ tutti_status tutti_text_keys(tutti_text *text, const tutti_key *table, void *fie
         if (table[i].required && !(seen >> i & 1))
             return tutti_text_fail(text, tutti_text_peek(text), "'%s' is missing", table[i].name);
     return TUTTI_OK;
+}
+
+/* ---- texts by name ---- */
+
+bool tutti_text_find(char *path, size_t size, const char *variable, const char *name,
+                     const char *suffix)
+{
+    const char *dirs = getenv(variable);
+    for (; dirs && *dirs; dirs += strspn(dirs, ":")) {
+        const size_t length = strcspn(dirs, ":");
+        const int n = snprintf(path, size, "%.*s/%s%s", (int)length, dirs, name, suffix);
+        if (n > 0 && (size_t)n < size && access(path, R_OK) == 0) return true;
+        dirs += length;
+    }
+    return false;
+}
+
+bool tutti_text_is_path(const char *name, const char *suffix)
+{
+    const char *dot = strrchr(name, '.');
+    return strchr(name, '/') || (dot && !strcmp(dot, suffix));
 }

@@ -39,6 +39,14 @@ tutti_status tutti_text_create(tutti_text **out, const char *name,
                                const char *content) TUTTI_MUST_CHECK;
 void tutti_text_destroy(tutti_text **text);
 
+/* Looks for the file NAME+suffix in the directories that the environment variable 'variable' lists,
+ * separated by colons; stores its path and returns true if there is one. */
+bool tutti_text_find(char *path, size_t size, const char *variable, const char *name,
+                     const char *suffix);
+
+/* Does 'name' stand for a file itself: has it a '/' or that suffix? */
+bool tutti_text_is_path(const char *name, const char *suffix);
+
 /* Goes to the next line that has a word; false at the end of the text. Starts before the first. */
 bool tutti_text_next_line(tutti_text *text);
 

@@ -51,23 +51,6 @@ static tutti_status load_path(tutti_net **out, const char *path)
     return parse(out, text, path);
 }
 
-/* Looks for NAME.net in the directories of TUTTI_MODELS. */
-static bool find_in_models(const char *name, char *path, size_t bytes)
-{
-    const char *dirs = getenv("TUTTI_MODELS");
-    for (; dirs && *dirs; dirs += strspn(dirs, ":")) {
-        const size_t length = strcspn(dirs, ":");
-        const int n = snprintf(path, bytes, "%.*s/%s.net", (int)length, dirs, name);
-        FILE *f = n > 0 && (size_t)n < bytes ? fopen(path, "rb") : NULL;
-        if (f) {
-            fclose(f);
-            return true;
-        }
-        dirs += length;
-    }
-    return false;
-}
-
 static tutti_status unknown_net(const char *name)
 {
     char list[256] = "";
@@ -84,9 +67,9 @@ static tutti_status unknown_net(const char *name)
 tutti_status tutti_net_load(tutti_net **out, const char *name)
 {
     char path[4096];
-    const char *dot = strrchr(name, '.');
-    if (strchr(name, '/') || (dot && !strcmp(dot, ".net"))) return load_path(out, name);
-    if (find_in_models(name, path, sizeof path)) return load_path(out, path);
+    if (tutti_text_is_path(name, ".net")) return load_path(out, name);
+    if (tutti_text_find(path, sizeof path, "TUTTI_MODELS", name, ".net"))
+        return load_path(out, path);
     for (const tutti_zoo_net *known = tutti_zoo; known->name; known++) {
         if (strcmp(known->name, name)) continue;
         snprintf(path, sizeof path, "%s.net", name);

@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "plan/platforms.h"
 
-enum { MOST_ROWS = 4096 };
-
 static const char *const rate_names[] = {"first", "conv", "fc", NULL};
 
 void tutti_platform_destroy(tutti_platform **platform)
@@ -26,6 +24,19 @@ void tutti_platform_destroy(tutti_platform **platform)
 }
 
 /* ---- text ---- */
+
+/* Makes room for one more row in *list, which has 'count': lists double when they are full. */
+static tutti_status grow(void *list, int count, size_t size)
+{
+    void *old, *wider = NULL;
+    if (count & (count - 1)) return TUTTI_OK;
+    memcpy(&old, list, sizeof old);
+    TUTTI_TRY(tutti_alloc(&wider, count ? 2 * (size_t)count : 1, size));
+    if (count) memcpy(wider, old, (size_t)count * size);
+    tutti_free(old);
+    memcpy(list, &wider, sizeof wider);
+    return TUTTI_OK;
+}
 
 static const tutti_unit bytes_units[] = {{"B", 1},    {"kB", 1e3},  {"MB", 1e6},
                                          {"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
@@ -108,6 +119,7 @@ static tutti_status read_link(tutti_text *text, tutti_platform *p)
 
 static tutti_status read_rate(tutti_text *text, tutti_platform *p)
 {
+    TUTTI_TRY(grow(&p->rates, p->rate_count, sizeof *p->rates));
     tutti_rate *r = &p->rates[p->rate_count++];
     tutti_word kind;
     TUTTI_TRY(tutti_text_need(text, &kind, "first, conv or fc"));
@@ -120,6 +132,7 @@ static tutti_status read_rate(tutti_text *text, tutti_platform *p)
 
 static tutti_status read_net(tutti_text *text, tutti_platform *p)
 {
+    TUTTI_TRY(grow(&p->nets, p->net_count, sizeof *p->nets));
     tutti_net_rate *r = &p->nets[p->net_count++];
     TUTTI_TRY(words(text, "a net's name", r->name, sizeof r->name));
     TUTTI_TRY(real(text, "samples/s of one node", bare, &r->samples_per_s));
@@ -128,6 +141,7 @@ static tutti_status read_net(tutti_text *text, tutti_platform *p)
 
 static tutti_status read_layer(tutti_text *text, tutti_platform *p)
 {
+    TUTTI_TRY(grow(&p->layers, p->layer_count, sizeof *p->layers));
     tutti_layer_rate *r = &p->layers[p->layer_count++];
     char part[4][48];
     static const char *const what[] = {"a kind", "an input CxHxW", "an output CxHxW",
@@ -142,6 +156,7 @@ static tutti_status read_layer(tutti_text *text, tutti_platform *p)
 
 static tutti_status read_exchange(tutti_text *text, tutti_platform *p)
 {
+    TUTTI_TRY(grow(&p->exchanges, p->exchange_count, sizeof *p->exchanges));
     tutti_exchange_rate *r = &p->exchanges[p->exchange_count++];
     TUTTI_TRY(real(text, "ranks", bare, &r->ranks));
     TUTTI_TRY(real(text, "bytes", bare, &r->bytes));
@@ -182,19 +197,6 @@ static tutti_status read_line(tutti_text *text, tutti_platform *p)
                            "and update");
 }
 
-/* A first pass counts the rows of each kind, so that they are allocated once. */
-static tutti_status allocate_rows(tutti_platform *p, const char *content)
-{
-    size_t count = 1;
-    for (const char *c = content; *c; c++) count += *c == '\n';
-    if (count > MOST_ROWS)
-        return tutti_fail(TUTTI_PARSE, "%s: more than %d lines", p->name, MOST_ROWS);
-    TUTTI_TRY(tutti_alloc(&p->rates, count, sizeof *p->rates));
-    TUTTI_TRY(tutti_alloc(&p->nets, count, sizeof *p->nets));
-    TUTTI_TRY(tutti_alloc(&p->layers, count, sizeof *p->layers));
-    return tutti_alloc(&p->exchanges, count, sizeof *p->exchanges);
-}
-
 static tutti_status check(const tutti_platform *p)
 {
     const struct {
@@ -207,25 +209,27 @@ static tutti_status check(const tutti_platform *p)
     return TUTTI_OK;
 }
 
-tutti_status tutti_platform_parse(tutti_platform **out, const char *name, const char *content)
+tutti_status tutti_platform_read(tutti_platform **out, const char *name, tutti_text *text)
 {
     tutti_platform *p = NULL;
-    tutti_text *text = NULL;
-    tutti_status s = TUTTI_OK;
-    if ((s = tutti_alloc(&p, 1, sizeof *p))) goto out;
-    snprintf(p->name, sizeof p->name, "%s", name);
-    snprintf(p->topology, sizeof p->topology, "star");
-    p->nodes = 1;
-    p->overlap = 1;
-    if ((s = allocate_rows(p, content))) goto out;
-    if ((s = tutti_text_create(&text, name, content))) goto out;
+    tutti_status s = tutti_alloc(&p, 1, sizeof *p);
+    if (s == TUTTI_OK) {
+        snprintf(p->name, sizeof p->name, "%s", name);
+        snprintf(p->topology, sizeof p->topology, "star");
+        p->nodes = 1;
+        p->overlap = 1;
+    }
     while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, p);
     if (s == TUTTI_OK) s = check(p);
-    if (s != TUTTI_OK) goto out;
-    *out = p;
-    p = NULL;
-out:
+    if (s == TUTTI_OK) *out = p;
+    else tutti_platform_destroy(&p);
     tutti_text_destroy(&text);
-    tutti_platform_destroy(&p);
     return s;
+}
+
+tutti_status tutti_platform_parse(tutti_platform **out, const char *name, const char *content)
+{
+    tutti_text *text = NULL;
+    TUTTI_TRY(tutti_text_create(&text, name, content));
+    return tutti_platform_read(out, name, text);
 }

@@ -83,6 +83,10 @@ typedef struct tutti_platform {
 tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
 tutti_status tutti_platform_parse(tutti_platform **out, const char *name,
                                   const char *content) TUTTI_MUST_CHECK;
+struct tutti_text;
+/* Takes the text. */
+tutti_status tutti_platform_read(tutti_platform **out, const char *name,
+                                 struct tutti_text *text) TUTTI_MUST_CHECK;
 void tutti_platform_destroy(tutti_platform **platform);
 
 /* The platforms that came with the library, NULL behind the last. */
