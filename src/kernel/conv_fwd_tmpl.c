@@ -24,7 +24,7 @@ enum {
                            : 1,
 };
 
-/* What a tile's taps look like: anything; whole blocks at stride and dilation 1; one run of channels
+/* How a tile's taps look: anything; whole blocks at stride and dilation 1; one run of channels
  * for each row of the kernel. */
 enum { ANY, DENSE, RUNS, KINDS };
 
@@ -56,7 +56,7 @@ INLINE void run(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, c
     }
 }
 
-/* The taps of one range, one after the other; 'dense' ones are one run of channels, in x as in w. */
+/* The taps of one range, one by one; 'dense' ones are one run of channels, in x as in w. */
 INLINE void taps(vf *acc, const tutti_conv_tile *t, int nv, int lo, int hi, int count,
                  const float **x, const float **w, bool dense)
 {

@@ -7,7 +7,7 @@
  * The contract of bits. Forward: one chain of fused multiply-adds over the inputs in index order.
  * Backward-data: chains over blocks of 64 output features, joined by the tree of base/tree.h, so
  * that ranks which hold whole blocks can add up what they own. Backward-weights: one chain per
- * grain over its samples, joined by the tree over grains. Chains start at +0, but a grain's with its
+ * grain over its samples, joined by the tree of grains. Chains start at +0, but a grain's with its
  * first product. */
 #ifndef TUTTI_KERNEL_FC_H
 #define TUTTI_KERNEL_FC_H

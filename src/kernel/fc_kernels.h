@@ -36,11 +36,10 @@ typedef struct tutti_fc_data_job {
     size_t w_block;
     const float *dy; /* [blocks][output_blocks * 16][16 samples], dy_block apart */
     size_t dy_block;
-    float *
-        near; /* the run's own stack: tutti_tree_height(its leaves) + 1 times TUTTI_FC_NEAR floats */
-    float *far; /* the stacks of all tiles over runs, that live from the first run to the last: */
-    int levels; /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
-    float *dx;  /* [inputs][blocks][16 samples], dx_row apart; written by the last run */
+    float *near; /* the run's stack: tutti_tree_height(its leaves) + 1 times TUTTI_FC_NEAR floats */
+    float *far;  /* the stacks of all tiles over runs, that live from the first run to the last: */
+    int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
+    float *dx;   /* [inputs][blocks][16 samples], dx_row apart; written by the last run */
     size_t dx_row;
     int fetch; /* meanwhile fetch the weights of so many blocks of outputs after this run's */
 } tutti_fc_data_job;
