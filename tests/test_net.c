@@ -103,7 +103,7 @@ static void the_flat_buffer_is_contiguous(void **state)
     assert_int_equal(net->param_floats, at);
     const int fc3 = tutti_net_find_layer(net, "fc3");
     assert_int_equal(tutti_layer_offset(net, fc3), net->params[net->layers[fc3].weight].offset);
-    assert_int_equal(tutti_layer_floats(net, fc3), 64 * 16 * 512 + 512);
+    assert_int_equal(tutti_layer_floats(net, fc3), 64 * 25 * 512 + 512);
     tutti_net_destroy(&net);
 }
 
