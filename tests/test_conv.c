@@ -452,7 +452,7 @@ static tutti_conv_shape random_shape(int index, int *at)
 static void random_shapes_give_the_defined_bits(void **state)
 {
     (void)state;
-    const int count = options.slow ? 1500 : 40;
+    const int count = options.slow ? 300 : 40;
     for (int i = 2000; i < 2000 + count; i++) {
         int at = 0;
         const tutti_conv_shape shape = random_shape(i, &at);
