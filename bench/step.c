@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ static const cli_option options[] = {
 
 typedef struct opponent {
     pid_t pid;
+    cpu_set_t cores; /* all of ours: the child must not inherit one pinned thread's core */
     FILE *to, *from;
     double best;
     double rss;
@@ -55,7 +57,7 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
 {
     int to[2], from[2];
     char batch[16], thread_text[16], procs[16];
-    *o = (opponent){.best = INFINITY};
+    o->best = INFINITY;
     snprintf(batch, sizeof batch, "%d", s->batch_size);
     snprintf(thread_text, sizeof thread_text, "%d", threads);
     snprintf(procs, sizeof procs, "%d", ranks);
@@ -67,6 +69,7 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
         close(to[1]);
         close(from[0]);
         unsetenv("OMP_NUM_THREADS");
+        sched_setaffinity(0, sizeof o->cores, &o->cores);
         execl("/usr/bin/python3", "python3", TORCH_STEP, s->net, batch, thread_text, "serve", procs,
               (char *)NULL);
         _exit(127);
@@ -230,9 +233,9 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
                o->opponent.rss * 1e-9, o->opponent.best / o->best);
 }
 
-static tutti_status run(tutti_trainer *t, const step_options *s)
+static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t *cores)
 {
-    outcome o = {.best = INFINITY};
+    outcome o = {.best = INFINITY, .opponent.cores = *cores};
     if (s->against == AGAINST_TORCH && t->rank == 0 &&
         !opponent_open(&o.opponent, s, t->ranks, tutti_team_size(t->team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
@@ -254,7 +257,9 @@ int main(int argc, char **argv)
     step_options s;
     char why[512];
     tutti_trainer t;
+    cpu_set_t cores;
     signal(SIGPIPE, SIG_IGN);
+    sched_getaffinity(0, sizeof cores, &cores);
     if (!cli_parse(&verb, &s, argc - 1, argv + 1, why, sizeof why)) {
         fprintf(stderr, "step: %s\n", why);
         return 2;
@@ -272,7 +277,7 @@ int main(int argc, char **argv)
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     tutti_status status = tutti_trainer_open(&t, &o, false);
     if (status == TUTTI_OK) {
-        status = run(&t, &s);
+        status = run(&t, &s, &cores);
         if (status == TUTTI_OK) tutti_trainer_close(&t);
         else if (t.ranks > 1) tutti_comm_abort(t.comm, status);
     }
