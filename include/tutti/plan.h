@@ -14,7 +14,7 @@ extern "C" {
 /* Texts are borrowed until the call returns. */
 typedef struct tutti_planner_options {
     const char *net;
-    const char *platform; /* a name, or a file of tutti calibrate */
+    const char *platform; /* a name, or FILE.platform */
     const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
     int batch_size;       /* of all nodes together; 0: the net's */

@@ -49,16 +49,17 @@ tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes, int g
     return TUTTI_OK;
 }
 
-static bool allowed(const tutti_net *net, int layer, int nodes, int groups)
+bool tutti_plan_may(const tutti_net *net, int layer, int nodes, int groups)
 {
-    return nodes % groups == 0 && net->layers[layer].kind == TUTTI_KIND_FC &&
-           tutti_ceil_div(net->layers[layer].out.c, TUTTI_FC_LEAF) >= nodes / groups;
+    const tutti_layer *l = &net->layers[layer];
+    return groups == nodes || (nodes % groups == 0 && l->kind == TUTTI_KIND_FC &&
+                               tutti_ceil_div(l->out.c, TUTTI_FC_LEAF) >= nodes / groups);
 }
 
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net)
 {
     for (int i = 0; i < plan->layers; i++)
-        if (allowed(net, i, plan->nodes, 1)) plan->groups[i] = 1;
+        if (tutti_plan_may(net, i, plan->nodes, 1)) plan->groups[i] = 1;
 }
 
 void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch)
@@ -67,7 +68,7 @@ void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch)
         const tutti_balance_layer l = tutti_balance_of(&net->layers[i]);
         double least = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, plan->nodes);
         for (int g = plan->nodes - 1; g >= 1; g--) {
-            if (!allowed(net, i, plan->nodes, g)) continue;
+            if (!tutti_plan_may(net, i, plan->nodes, g)) continue;
             const double bytes = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, g);
             if (bytes < least) {
                 least = bytes;

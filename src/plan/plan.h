@@ -44,6 +44,9 @@ tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes,
 tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes,
                                int groups) TUTTI_MUST_CHECK;
 
+/* The same question without a sentence. */
+bool tutti_plan_may(const tutti_net *net, int layer, int nodes, int groups);
+
 /* "data", "model" or "hybrid". */
 const char *tutti_plan_split(const tutti_plan *plan, int layer);
 

@@ -14,7 +14,7 @@
  *     net vgg-a 30 256                      # samples/s of one node at a minibatch of 256,
  *                                           # measured: scales the above
  *
- * A measured platform (tutti calibrate) also knows layers and exchanges by their own times:
+ * A measured platform also knows layers and exchanges by their own times:
  *
  *     layer conv 64x112x112 128x112x112 3x3/1 16 1.2e-2 1.3e-2 1.4e-2
  *           # in, out, kernel/stride, samples: seconds forward, backward-weights, backward-data

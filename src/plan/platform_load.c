@@ -26,9 +26,7 @@ static tutti_status unknown(const char *name)
                  tutti_platforms[i].name);
     }
     return tutti_fail(TUTTI_ARGUMENT,
-                      "there is no platform '%s'; known are %s, and any FILE.platform (tutti "
-                      "calibrate writes one)",
-                      name, list);
+                      "there is no platform '%s'; known are %s, and any FILE.platform", name, list);
 }
 
 tutti_status tutti_platform_load(tutti_platform **out, const char *name)

@@ -27,9 +27,7 @@ typedef struct search {
 
 static bool may(const search *s, int layer, int groups)
 {
-    const tutti_layer *l = &s->net->layers[layer];
-    return groups == s->nodes ||
-           (l->kind == TUTTI_KIND_FC && tutti_ceil_div(l->out.c, 64) >= s->nodes / groups);
+    return tutti_plan_may(s->net, layer, s->nodes, groups);
 }
 
 static tutti_status seconds_of(const search *s, const tutti_plan *plan, double *seconds)

@@ -165,13 +165,12 @@ static tutti_status report_layer(tutti_trainer *t, int layer, double steps)
 }
 
 typedef struct rank_report {
-    double compute, exposed, data;
+    double compute;
 } rank_report;
 
 static tutti_status report_ranks(tutti_trainer *t, double seconds, double steps)
 {
     rank_report mine = {.compute = t->compute}, *all = NULL;
-    for (int i = 0; i < t->sync_count; i++) mine.exposed += t->syncs[i].exposed;
     if (t->ranks == 1) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
     tutti_status s = tutti_comm_allgather(t->comm, &mine, sizeof mine, all);
