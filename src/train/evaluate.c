@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 
 enum { LOSS_BITS = 24 };
@@ -65,6 +66,11 @@ static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusio
     }
     tutti_loader_destroy(&loader);
     tutti_free(labels);
+    if (s != TUTTI_OK && tutti_model_move_count(t->model) > 0) {
+        /* the others wait for this rank's activations and cannot come to an agreement */
+        tutti_error(&t->log, "%s", tutti_message());
+        tutti_comm_abort(t->comm, s);
+    }
     return s;
 }
 
