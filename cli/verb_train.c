@@ -120,11 +120,10 @@ static int run(const cli_call *call)
     if (o.weights && o.resume)
         return cli_misused(call, "--weights starts anew, --resume goes on: give one of them");
     const tutti_status s = tutti_train(&o, &result);
-    if (s == TUTTI_INTERRUPTED) {
-        cli_failed(call, s);
-        return result.exit_code;
-    }
-    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+    if (s == TUTTI_OK) return 0;
+    const bool everybodys = s == TUTTI_INTERRUPTED || s == TUTTI_DIVERGED;
+    const int code = everybodys && result.rank ? tutti_status_exit_code(s) : cli_failed(call, s);
+    return s == TUTTI_INTERRUPTED ? result.exit_code : code;
 }
 
 const cli_verb cli_verb_train = {

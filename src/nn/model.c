@@ -311,13 +311,17 @@ static tutti_status forward(tutti_model *m, const tutti_pass *pass)
     return TUTTI_OK;
 }
 
-static void sum_losses(tutti_model *m)
+/* Returns whether all are finite. */
+static bool sum_losses(tutti_model *m)
 {
+    bool finite = true;
     for (int g = 0; g < m->grain_count; g++) {
         const int begin = sample_of_grain(m, m->first_grain + g) - m->first_sample;
         const int end = sample_of_grain(m, m->first_grain + g + 1) - m->first_sample;
         m->grain_losses[g] = tutti_grain_loss(end - begin, m->losses + begin);
+        finite = finite && isfinite(m->grain_losses[g]);
     }
+    return finite;
 }
 
 tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *samples,
@@ -326,7 +330,7 @@ tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *sampl
     const tutti_pass pass = {m->samples, true, step, samples, labels};
     TUTTI_ASSERT(!m->options.forward_only);
     TUTTI_TRY(forward(m, &pass));
-    sum_losses(m);
+    if (!sum_losses(m)) tutti_model_find_oddity(m, &pass);
     return tutti_backward(m, &pass);
 }
 
@@ -337,54 +341,12 @@ tutti_status tutti_model_evaluate(tutti_model *m, int n, const float *samples,
     return forward(m, &(tutti_pass){n, false, 0, samples, labels});
 }
 
-/* ---- when the loss is not a number ---- */
-
-static size_t first_odd(const float *x, size_t count)
-{
-    size_t i = 0;
-    while (i < count && isfinite(x[i])) i++;
-    return i;
-}
-
-static tutti_status blame_node(const tutti_model *m, const tutti_node *node, const tutti_pass *pass)
-{
-    const size_t count = (size_t)pass->n * node->count, at = first_odd(node->y, count);
-    if (at == count) return TUTTI_OK;
-    return tutti_fail(
-        TUTTI_DIVERGED,
-        "step %u: the output of layer '%s' (%s) is %f for sample %zu of the minibatch; "
-        "its parameters are finite: a lower learning rate or a warm-up may help",
-        pass->step, node->layer->name, tutti_kind_name(node->layer->kind), (double)node->y[at],
-        at / node->count + (size_t)m->first_sample);
-}
-
-tutti_status tutti_model_blame(tutti_model *m, uint32_t step, const float *samples,
-                               const int32_t *labels)
-{
-    const tutti_pass pass = {m->samples, true, step, samples, labels};
-    const size_t inputs = (size_t)pass.n * tutti_net_input_floats(m->net);
-    const size_t at = first_odd(samples, inputs);
-    if (at < inputs)
-        return tutti_fail(TUTTI_DIVERGED, "step %u: sample %zu of the minibatch holds %f", step,
-                          at / tutti_net_input_floats(m->net) + (size_t)m->first_sample,
-                          (double)samples[at]);
-    tutti_prepare_input(m, &pass);
-    for (int i = 0; i < m->node_count; i++) {
-        tutti_node *node = &m->nodes[i];
-        const float *own = m->parameters + node->region.offset;
-        TUTTI_TRY(tutti_node_forward(m, node, &pass));
-        if (first_odd(own, node->region.count) < node->region.count)
-            return tutti_fail(TUTTI_DIVERGED,
-                              "step %u: parameters of layer '%s' are not finite: the steps before "
-                              "were too large; lower the learning rate or clip the gradient",
-                              step, node->layer->name);
-        TUTTI_TRY(blame_node(m, node, &pass));
-    }
-    return tutti_fail(TUTTI_DIVERGED,
-                      "step %u: the loss is not finite, but every layer's output is", step);
-}
-
 /* ---- looking ---- */
+
+tutti_oddity tutti_model_oddity(const tutti_model *m)
+{
+    return m->oddity;
+}
 
 const tutti_net *tutti_model_net(const tutti_model *m)
 {

@@ -149,10 +149,25 @@ const int32_t *tutti_model_ranks(const tutti_model *model);
  * tree over all grains, from *first on. Returns how many. */
 int tutti_model_grain_losses(const tutti_model *model, int *first, const double **losses);
 
-/* For the worker that met a loss that is not a number: says in which layer, by running forward
- * once more on the same samples. Returns TUTTI_DIVERGED with the sentence, always. */
-tutti_status tutti_model_blame(tutti_model *model, uint32_t step, const float *samples,
-                               const int32_t *labels) TUTTI_MUST_CHECK;
+/* Where a loss that is not a finite number came from: the first thing in the order of the net that
+ * is not finite. */
+typedef enum tutti_oddity_kind {
+    TUTTI_ODD_NOTHING,
+    TUTTI_ODD_SAMPLE,     /* of the minibatch: the data */
+    TUTTI_ODD_PARAMETERS, /* of a layer: steps before were too large */
+    TUTTI_ODD_OUTPUT,     /* of a layer with finite parameters */
+    TUTTI_ODD_LOSS        /* nothing but the loss itself */
+} tutti_oddity_kind;
+
+typedef struct tutti_oddity {
+    tutti_oddity_kind kind;
+    int layer;  /* of the net; -1 for a sample or the loss */
+    int sample; /* in the global minibatch; -1 where it is not known */
+} tutti_oddity;
+
+/* What was odd in the first step whose loss on this worker was not finite; kind NOTHING: no such
+ * step yet. */
+tutti_oddity tutti_model_oddity(const tutti_model *model);
 
 /* Seconds spent since the last reset, by layer. 'move' is time in hooks.move. */
 typedef struct tutti_layer_times {

@@ -80,6 +80,7 @@ struct tutti_model {
     float *losses;
     int32_t *ranks;
     double *grain_losses;
+    tutti_oddity oddity;
 };
 
 /* One pass over the net. */
@@ -113,6 +114,10 @@ static inline int tutti_node_samples(const tutti_node *node, int n)
 {
     return node->members > 1 ? node->samples : n;
 }
+
+/* After a forward pass whose loss is not finite, before anything of it is gone: sets the model's
+ * oddity, unless an earlier step has. Not collective. */
+void tutti_model_find_oddity(tutti_model *model, const tutti_pass *pass);
 
 /* Gives every node its pieces of the arena; then their addresses, when the arena is there. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;

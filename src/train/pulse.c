@@ -12,7 +12,18 @@
 #include "base/memory.h"
 #include "train/signals.h"
 
-enum { HITS, ASKED, DATA_WAIT, EXPOSED, COMPUTE, STEP, LOSSES }; /* doubles of a rank's strip */
+enum {
+    HITS,
+    ASKED,
+    DATA_WAIT,
+    EXPOSED,
+    COMPUTE,
+    STEP,
+    ODD_KIND,
+    ODD_LAYER,
+    ODD_SAMPLE,
+    LOSSES
+}; /* doubles of a rank's strip */
 enum { DOUBLES_PER_UNIT = TUTTI_STRIP_UNIT / 2 };
 
 struct tutti_pulse {
@@ -116,7 +127,10 @@ static void read_news(const tutti_trainer *t, tutti_pulse_news *news)
             longest = strip[COMPUTE];
             news->slowest = r;
         }
-        if (news->diverged_rank < 0 && !is_finite_strip(t, strip)) news->diverged_rank = r;
+        if (news->diverged_rank >= 0 || is_finite_strip(t, strip)) continue;
+        news->diverged_rank = r;
+        news->oddity = (tutti_oddity){(tutti_oddity_kind)strip[ODD_KIND], (int)strip[ODD_LAYER],
+                                      (int)strip[ODD_SAMPLE]};
     }
 }
 
@@ -149,6 +163,10 @@ tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, tutti_pul
     own[EXPOSED] = t->step_exposed;
     own[COMPUTE] = t->compute - p->computed;
     own[STEP] = (double)t->step;
+    const tutti_oddity odd = tutti_model_oddity(t->model);
+    own[ODD_KIND] = odd.kind;
+    own[ODD_LAYER] = odd.layer;
+    own[ODD_SAMPLE] = odd.sample;
     add_own_losses(t, own + LOSSES);
     p->computed = t->compute;
     p->sent = t->step;

@@ -134,20 +134,39 @@ static void say_where(const tutti_trainer *t, const tutti_pulse_news *news)
         t->step_exposed, news->slowest);
 }
 
+static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *news)
+{
+    const tutti_oddity odd = news->oddity;
+    const char *layer = odd.layer < 0 ? "" : t->net->layers[odd.layer].name;
+    char where[160];
+    switch (odd.kind) {
+    case TUTTI_ODD_SAMPLE:
+        snprintf(where, sizeof where, "sample %d of the minibatch holds one", odd.sample);
+        break;
+    case TUTTI_ODD_PARAMETERS:
+        snprintf(where, sizeof where, "the parameters of layer '%s' hold one", layer);
+        break;
+    case TUTTI_ODD_OUTPUT:
+        snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
+        break;
+    default: snprintf(where, sizeof where, "every layer's output is finite");
+    }
+    return tutti_fail(TUTTI_DIVERGED,
+                      "step %lld, rank %d: the loss is not a finite number (%s); lower --lr, add "
+                      "--warmup or --clip; the last good checkpoint is kept",
+                      (long long)news->step, news->diverged_rank, where);
+}
+
 static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news *news)
 {
     if (!news->step) return TUTTI_OK;
     const double seconds = l->seconds[news->step & 1];
     l->asked |= news->asked;
     t->last_loss = news->loss;
-    if (news->diverged_rank >= 0)
-        return tutti_fail(TUTTI_DIVERGED,
-                          "the loss of step %lld is not a finite number (first on rank %d): lower "
-                          "--lr, add --warmup or --clip; the last good checkpoint is kept",
-                          (long long)news->step, news->diverged_rank);
+    if (news->diverged_rank >= 0) return diverged(t, news);
     if (news->asked & TUTTI_ASKED_STATE) say_where(t, news);
     show_step(t, l, news, seconds);
-    return write_step(t, l, news, seconds);
+    return fatal(t, write_step(t, l, news, seconds));
 }
 
 static tutti_status flush(tutti_trainer *t, loop *l)
@@ -183,7 +202,7 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
     row.samples = (double)e.samples;
     row.seconds = seconds;
     row.samples_per_s = (double)e.samples / seconds;
-    return tutti_metrics_write(t->metrics, &row);
+    return fatal(t, tutti_metrics_write(t->metrics, &row));
 }
 
 static tutti_status save(tutti_trainer *t, loop *l, bool best)
@@ -227,7 +246,17 @@ static tutti_status run_steps(tutti_trainer *t, loop *l)
         TUTTI_TRY(take_news(t, l, &news));
         TUTTI_TRY(between_steps(t, l));
     }
-    return tutti_sync_settle(t);
+    return TUTTI_OK;
+}
+
+/* All ranks leave the loop alike, whatever the reason. What is under way then still reads and
+ * writes the model, and must arrive before anything is taken apart. */
+static tutti_status come_to_rest(tutti_trainer *t, tutti_status reason)
+{
+    tutti_pulse_news late;
+    TUTTI_TRY(tutti_pulse_flush(t, &late));
+    TUTTI_TRY(tutti_sync_settle(t));
+    return reason;
 }
 
 /* ---- the whole call ---- */
@@ -263,7 +292,7 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
     l.begun = l.last_checkpoint = tutti_now();
-    TUTTI_TRY(run_steps(t, &l));
+    TUTTI_TRY(come_to_rest(t, run_steps(t, &l)));
     const double seconds = tutti_now() - l.begun;
     const int64_t steps = t->step - l.first_step;
     *result = (tutti_train_result){
@@ -290,6 +319,7 @@ tutti_status tutti_train(const tutti_train_options *options, tutti_train_result 
 {
     tutti_trainer t;
     TUTTI_TRY(tutti_trainer_open(&t, options, false));
+    *result = (tutti_train_result){.rank = t.rank, .ranks = t.ranks};
     tutti_status s = tutti_signals_open(t.rank == 0);
     if (s == TUTTI_OK) {
         s = train(&t, result);

@@ -183,6 +183,11 @@ def check_complaints(folder):
         "plan", 2, [*base, *syn, "--plan", bad_plan], 1, "has no layer 'fc9'")
     yield "too few features for the plan", lambda: complains(
         "many", 4, [*base, *syn, "--plan", many], 1, "take at least 2 groups")
+    for ranks, plan in (1, "data"), (3, "data"), (4, "model"):
+        yield f"a loss that is not a number, {ranks} ranks, {plan}", lambda ranks=ranks, plan=plan: (
+            complains("diverged", ranks, [SMALL[0], *syn, "--steps", "30", "--lr", "1e6", "--threads",
+                      "1", "--plan", plan], 3, "the loss is not a finite number"),
+            shutil.rmtree(folder / "bad"))
     yield "missing data", lambda: complains(
         "data", 2, [*base, "--data", "cifar10:" + str(folder / "nowhere")], 1, "nowhere")
 
