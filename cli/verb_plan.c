@@ -15,7 +15,7 @@ static const cli_option options[] = {
     {"NET",          CLI_TEXT, TO(net), .required = true,
      .help = "a net of the zoo (tutti info), or a file"},
     {"platform",     CLI_TEXT, TO(platform), .value = "NAME", .fallback = "cori-phase1",
-     .help = "cori-phase1, endeavor-fdr, aws-c4, ethernet-100g, workstations-1g, or a file"},
+     .help = "here (see tutti calibrate), cori-phase1, endeavor-fdr, aws-c4, ethernet-100g, workstations-1g, or a file"},
     {"nodes|n",      CLI_TEXT, TO(nodes), .value = "N", .fallback = "1..128",
      .help = "64, a list 1,2,4 or a range 1..1024"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 0, 1 << 24,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <tutti/log.h>
 #include <tutti/status.h>
 
 #ifdef __cplusplus
@@ -32,6 +33,22 @@ typedef struct tutti_planner_options {
 
 TUTTI_API tutti_planner_options tutti_planner_defaults(void);
 TUTTI_API tutti_status tutti_plan_show(const tutti_planner_options *options) TUTTI_MUST_CHECK;
+
+/* Measuring this machine and, under mpirun or srun, what joins the ranks: for platform "here". */
+typedef struct tutti_calibrate_options {
+    const char *const *nets; /* whose layers are measured: names, or files */
+    int net_count;           /* 0: those that came with the library */
+    int threads;             /* of this rank, as in training; 0: OMP_NUM_THREADS, else one a core */
+    double seconds;          /* to spend, about */
+    const char *output;      /* the file to write; NULL: where "here" is looked for */
+    FILE *show;              /* what is being measured; NULL: silence */
+    tutti_log log;
+} tutti_calibrate_options;
+
+TUTTI_API tutti_calibrate_options tutti_calibrate_defaults(void);
+
+/* Collective. Layers are measured on all ranks at the same time, the slowest counts. */
+TUTTI_API tutti_status tutti_calibrate(const tutti_calibrate_options *options) TUTTI_MUST_CHECK;
 
 /* The platforms that came with the library, from 0; NULL behind the last. */
 TUTTI_API const char *tutti_plan_platform(int index);

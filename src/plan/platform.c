@@ -38,6 +38,20 @@ static tutti_status grow(void *list, int count, size_t size)
     return TUTTI_OK;
 }
 
+tutti_status tutti_platform_add_layer(tutti_platform *p, const tutti_layer_rate *rate)
+{
+    TUTTI_TRY(grow(&p->layers, p->layer_count, sizeof *p->layers));
+    p->layers[p->layer_count++] = *rate;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_platform_add_exchange(tutti_platform *p, const tutti_exchange_rate *rate)
+{
+    TUTTI_TRY(grow(&p->exchanges, p->exchange_count, sizeof *p->exchanges));
+    p->exchanges[p->exchange_count++] = *rate;
+    return TUTTI_OK;
+}
+
 static const tutti_unit bytes_units[] = {{"B", 1},    {"kB", 1e3},  {"MB", 1e6},
                                          {"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
 static const tutti_unit rate_units[] = {{"B/s", 1},         {"MB/s", 1e6},      {"GB/s", 1e9},
@@ -139,10 +153,19 @@ static tutti_status read_net(tutti_text *text, tutti_platform *p)
     return real(text, "the minibatch of that rate", bare, &r->batch);
 }
 
+static tutti_status read_machine(tutti_text *text, tutti_platform *p)
+{
+    static const tutti_key keys[] = {
+        {"threads", TUTTI_KEY_INT, offsetof(tutti_platform, threads), 1, 65536, true},
+        {"ranks", TUTTI_KEY_INT, offsetof(tutti_platform, ranks), 1, 65536, true},
+        {.name = NULL}};
+    TUTTI_TRY(words(text, "the machine", p->machine, sizeof p->machine));
+    return tutti_text_keys(text, keys, p);
+}
+
 static tutti_status read_layer(tutti_text *text, tutti_platform *p)
 {
-    TUTTI_TRY(grow(&p->layers, p->layer_count, sizeof *p->layers));
-    tutti_layer_rate *r = &p->layers[p->layer_count++];
+    tutti_layer_rate rate = {0}, *r = &rate;
     char part[4][48];
     static const char *const what[] = {"a kind", "an input CxHxW", "an output CxHxW",
                                        "a kernel RxS/STRIDE"};
@@ -151,36 +174,29 @@ static tutti_status read_layer(tutti_text *text, tutti_platform *p)
     TUTTI_TRY(real(text, "samples", bare, &r->samples));
     TUTTI_TRY(real(text, "seconds forward", bare, &r->seconds.forward));
     TUTTI_TRY(real(text, "seconds backward-weights", bare, &r->seconds.weights));
-    return real(text, "seconds backward-data", bare, &r->seconds.data);
+    TUTTI_TRY(real(text, "seconds backward-data", bare, &r->seconds.data));
+    return tutti_platform_add_layer(p, r);
 }
 
 static tutti_status read_exchange(tutti_text *text, tutti_platform *p)
 {
-    TUTTI_TRY(grow(&p->exchanges, p->exchange_count, sizeof *p->exchanges));
-    tutti_exchange_rate *r = &p->exchanges[p->exchange_count++];
+    tutti_exchange_rate rate, *r = &rate;
     TUTTI_TRY(real(text, "ranks", bare, &r->ranks));
     TUTTI_TRY(real(text, "bytes", bare, &r->bytes));
     TUTTI_TRY(real(text, "seconds of a part-reduce", bare, &r->reduce));
-    return real(text, "seconds of a part-broadcast", bare, &r->broadcast);
+    TUTTI_TRY(real(text, "seconds of a part-broadcast", bare, &r->broadcast));
+    return tutti_platform_add_exchange(p, r);
 }
 
 static const struct {
     const char *word;
     line_reader *read;
 } lines[] = {
-    {"title", read_title},
-    {"nodes", read_nodes},
-    {"peak", read_peak},
-    {"memory", read_memory},
-    {"memory-bandwidth", read_bandwidth},
-    {"link", read_link},
-    {"steals", read_steals},
-    {"topology", read_topology},
-    {"rate", read_rate},
-    {"net", read_net},
-    {"layer", read_layer},
-    {"exchange", read_exchange},
-    {"update", read_update},
+    {"title", read_title},       {"machine", read_machine}, {"nodes", read_nodes},
+    {"peak", read_peak},         {"memory", read_memory},   {"memory-bandwidth", read_bandwidth},
+    {"link", read_link},         {"steals", read_steals},   {"topology", read_topology},
+    {"rate", read_rate},         {"net", read_net},         {"layer", read_layer},
+    {"exchange", read_exchange}, {"update", read_update},
 };
 
 static tutti_status read_line(tutti_text *text, tutti_platform *p)
@@ -192,7 +208,7 @@ static tutti_status read_line(tutti_text *text, tutti_platform *p)
             return tutti_text_end_of_line(text);
         }
     return tutti_text_fail(text, word,
-                           "a platform has title, nodes, peak, memory, "
+                           "a platform has title, machine, nodes, peak, memory, "
                            "memory-bandwidth, link, steals, topology, rate, net, layer, exchange "
                            "and update");
 }
@@ -202,7 +218,9 @@ static tutti_status check(const tutti_platform *p)
     const struct {
         const char *line;
         double value;
-    } needed[] = {{"peak", p->peak}, {"memory-bandwidth", p->memory_bandwidth}, {"link", p->link}};
+    } needed[] = {{"peak", p->peak},
+                  {"memory-bandwidth", p->memory_bandwidth},
+                  {"link", *p->machine && p->nodes <= 1 ? 1 : p->link}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!(needed[i].value > 0))
             return tutti_fail(TUTTI_PARSE, "%s: there is no line '%s'", p->name, needed[i].line);

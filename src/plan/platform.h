@@ -14,12 +14,17 @@
  *     net vgg-a 30 256                      # samples/s of one node at a minibatch of 256,
  *                                           # measured: scales the above
  *
- * A measured platform also knows layers and exchanges by their own times:
+ * A measured platform (tutti calibrate) also knows which machine it is, and layers and exchanges
+ * by their own times; a node is then one rank with its threads:
  *
+ *     machine "Xeon, avx512" threads=16 ranks=2  # of each rank; on each host
  *     layer conv 64x112x112 128x112x112 3x3/1 16 1.2e-2 1.3e-2 1.4e-2
  *           # in, out, kernel/stride, samples: seconds forward, backward-weights, backward-data
+ *     layer input 3x224x224 3x224x224 1x1/1 16 1e-3 0 0   # what a step does outside its layers
  *     exchange 2 1048576 3.1e-4 2.9e-4      # ranks, bytes: seconds part-reduce, part-broadcast
- *     update 6.0e-10                        # seconds a parameter, SGD with momentum */
+ *     update 6.0e-10                        # seconds a parameter, SGD with momentum
+ *
+ * A measured platform of one node needs no link. */
 #ifndef TUTTI_PLAN_PLATFORM_H
 #define TUTTI_PLAN_PLATFORM_H
 
@@ -48,7 +53,7 @@ typedef struct tutti_pass_seconds {
 } tutti_pass_seconds;
 
 /* What identifies a layer's work, as text: "conv 64x112x112 128x112x112 3x3/1". */
-enum { TUTTI_LAYER_KEY = 128 };
+enum { TUTTI_LAYER_KEY = 128, TUTTI_HERE_NAME = 48 };
 typedef struct tutti_layer_rate {
     char key[TUTTI_LAYER_KEY];
     double samples;
@@ -61,6 +66,8 @@ typedef struct tutti_exchange_rate {
 
 typedef struct tutti_platform {
     char name[64], title[160], topology[32];
+    char machine[160];  /* "": not measured */
+    int threads, ranks; /* of each rank, on each host: as measured */
     double nodes;
     double peak;             /* FLOP/s */
     double memory;           /* bytes */
@@ -78,8 +85,8 @@ typedef struct tutti_platform {
 } tutti_platform;
 
 /* 'name' is a platform's name, looked up as NAME.platform in the directories of the environment
- * variable TUTTI_PLATFORMS (separated by colons), then among those that came with the library; a
- * name with a '/' or ending in ".platform" is a path. */
+ * variable TUTTI_PLATFORMS (separated by colons), in tutti_platform_home, then among those that
+ * came with the library; a name with a '/' or ending in ".platform" is a path. */
 tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
 tutti_status tutti_platform_parse(tutti_platform **out, const char *name,
                                   const char *content) TUTTI_MUST_CHECK;
@@ -89,8 +96,29 @@ tutti_status tutti_platform_read(tutti_platform **out, const char *name,
                                  struct tutti_text *text) TUTTI_MUST_CHECK;
 void tutti_platform_destroy(tutti_platform **platform);
 
+/* Where tutti calibrate keeps what it measured: tutti in the user's directory for caches. The last
+ * measurement is here.platform, that of 'threads' threads on each of 'ranks' ranks of a host
+ * here-2x16.platform for 2 ranks of 16 threads. */
+tutti_status tutti_platform_home(char *path, size_t size) TUTTI_MUST_CHECK;
+void tutti_platform_here(char name[TUTTI_HERE_NAME], int ranks, int threads);
+
 /* The platforms that came with the library, NULL behind the last. */
 const char *tutti_platform_known(int index);
+
+/* The platform as text, to be read again; tutti_free. */
+tutti_status tutti_platform_text(char **out, const tutti_platform *platform) TUTTI_MUST_CHECK;
+
+/* One more measurement. */
+tutti_status tutti_platform_add_layer(tutti_platform *platform,
+                                      const tutti_layer_rate *rate) TUTTI_MUST_CHECK;
+tutti_status tutti_platform_add_exchange(tutti_platform *platform,
+                                         const tutti_exchange_rate *rate) TUTTI_MUST_CHECK;
+
+/* The key of what a net's step does outside its layers. */
+void tutti_platform_input_key(const tutti_net *net, char key[TUTTI_LAYER_KEY]);
+
+/* Seconds of that with 'samples' samples on a node; 0 where it was not measured. */
+double tutti_platform_input(const tutti_platform *platform, const tutti_net *net, double samples);
 
 /* The key of a layer of which 'outputs' output features are computed. */
 void tutti_platform_key(const tutti_layer *layer, int outputs, char key[TUTTI_LAYER_KEY]);

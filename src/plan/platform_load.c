@@ -1,5 +1,7 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "plan/platform.h"
@@ -10,11 +12,35 @@ const char *tutti_platform_known(int index)
     return index < 0 ? NULL : tutti_platforms[index].name;
 }
 
-static tutti_status load_path(tutti_platform **out, const char *path)
+static tutti_status load_path(tutti_platform **out, const char *path, const char *name)
 {
     tutti_text *text = NULL;
     TUTTI_TRY(tutti_text_open(&text, path));
-    return tutti_platform_read(out, path, text);
+    return tutti_platform_read(out, name, text);
+}
+
+tutti_status tutti_platform_home(char *path, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const int n = cache && *cache == '/' ? snprintf(path, size, "%s/tutti", cache)
+                  : home && *home        ? snprintf(path, size, "%s/.cache/tutti", home)
+                                         : -1;
+    if (n < 0 || (size_t)n >= size)
+        return tutti_fail(TUTTI_IO, "neither XDG_CACHE_HOME nor HOME says where to keep files");
+    return TUTTI_OK;
+}
+
+void tutti_platform_here(char name[TUTTI_HERE_NAME], int ranks, int threads)
+{
+    snprintf(name, TUTTI_HERE_NAME, "here-%dx%d", ranks, threads);
+}
+
+static bool is_at_home(char *path, size_t size, const char *name)
+{
+    if (tutti_platform_home(path, size) != TUTTI_OK) return false;
+    const size_t used = strlen(path);
+    const int n = snprintf(path + used, size - used, "/%s.platform", name);
+    return n > 0 && (size_t)n < size - used && access(path, R_OK) == 0;
 }
 
 static tutti_status unknown(const char *name)
@@ -25,16 +51,23 @@ static tutti_status unknown(const char *name)
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
                  tutti_platforms[i].name);
     }
+    if (!strncmp(name, "here", 4))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "platform '%s': this machine has not been measured yet; run 'tutti "
+                          "calibrate', or for several ranks 'mpirun -n RANKS tutti calibrate'",
+                          name);
     return tutti_fail(TUTTI_ARGUMENT,
-                      "there is no platform '%s'; known are %s, and any FILE.platform", name, list);
+                      "there is no platform '%s'; known are %s, here, and any FILE.platform", name,
+                      list);
 }
 
 tutti_status tutti_platform_load(tutti_platform **out, const char *name)
 {
     char path[4096];
-    if (tutti_text_is_path(name, ".platform")) return load_path(out, name);
+    if (tutti_text_is_path(name, ".platform")) return load_path(out, name, name);
     if (tutti_text_find(path, sizeof path, "TUTTI_PLATFORMS", name, ".platform"))
-        return load_path(out, path);
+        return load_path(out, path, name);
+    if (is_at_home(path, sizeof path, name)) return load_path(out, path, name);
     for (const tutti_known_platform *k = tutti_platforms; k->name; k++)
         if (!strcmp(k->name, name)) return tutti_platform_parse(out, k->name, k->text);
     return unknown(name);

@@ -1,6 +1,6 @@
 /* How long things take on a platform: measured times where there are some, else the described
- * rates. Between measurements times are interpolated along the logarithm of the size; beyond them
- * the nearest one is scaled. */
+ * rates. A measured time is a fixed part (weights, latency) and one that grows with the samples or
+ * bytes: so between two measurements and beyond them it follows the line through the two. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,7 @@ void tutti_platform_key(const tutti_layer *l, int outputs, char key[TUTTI_LAYER_
              window ? w->s : 1, window ? w->stride_h : 1);
 }
 
+/* Along the straight line between two points on logarithmic paper. */
 static double mix(double x0, double y0, double x1, double y1, double x)
 {
     if (x1 <= x0) return y0;
@@ -28,41 +29,83 @@ static double mix(double x0, double y0, double x1, double y1, double x)
     return exp(log(y0) * (1 - f) + log(y1) * f);
 }
 
-/* The two measurements around 'samples' (or the nearest one twice); false if there is none. */
-static bool around(const tutti_platform *p, const char *key, double samples,
-                   const tutti_layer_rate **below, const tutti_layer_rate **above)
+/* The measurement of 'key' with the most samples below 'limit', or the fewest from it on. */
+static const tutti_layer_rate *next_to(const tutti_platform *p, const char *key, double limit,
+                                       bool above)
 {
-    *below = *above = NULL;
+    const tutti_layer_rate *best = NULL;
     for (int i = 0; i < p->layer_count; i++) {
         const tutti_layer_rate *r = &p->layers[i];
-        if (strcmp(r->key, key)) continue;
-        if (r->samples <= samples && (!*below || r->samples > (*below)->samples)) *below = r;
-        if (r->samples >= samples && (!*above || r->samples < (*above)->samples)) *above = r;
+        if (strcmp(r->key, key) || (r->samples >= limit) != above) continue;
+        if (!best || (r->samples < best->samples) == above) best = r;
     }
-    if (!*below) *below = *above;
-    if (!*above) *above = *below;
-    return *below != NULL;
+    return best;
 }
 
-static double between(double samples, double n0, double t0, double n1, double t1)
+/* Two measurements around 'samples', else the two nearest (or the only one twice); false if there
+ * is none. */
+static bool around(const tutti_platform *p, const char *key, double samples,
+                   const tutti_layer_rate **a, const tutti_layer_rate **b)
 {
-    if (t0 <= 0 || t1 <= 0) return t0 > t1 ? t0 : t1;
-    if (n0 == n1) return samples >= n0 ? t0 * samples / n0 : t0 * fmax(samples / n0, 0.5);
-    return mix(n0, t0, n1, t1, samples);
+    *a = next_to(p, key, samples, false);
+    *b = next_to(p, key, samples, true);
+    if (!*a && !*b) return false;
+    if (!*a) *a = next_to(p, key, nextafter((*b)->samples, INFINITY), true);
+    if (!*b) *b = next_to(p, key, (*a)->samples, false);
+    if (!*a) *a = *b;
+    if (!*b) *b = *a;
+    return true;
 }
 
+/* Along the line through two measurements, but never below proportion from the smaller one when
+ * going down nor below it when going up; from one alone, in proportion. */
+static double along(double x0, double y0, double x1, double y1, double x)
+{
+    if (x0 == x1) return y0 * x / x0;
+    return fmax(y0 + (y1 - y0) * (x - x0) / (x1 - x0), fmin(y0, y1) * fmin(x / fmin(x0, x1), 1));
+}
+
+static bool measured_key(const tutti_platform *p, const char *key, double samples,
+                         tutti_pass_seconds *out)
+{
+    const tutti_layer_rate *a, *b;
+    if (!around(p, key, samples, &a, &b)) return false;
+    const double n0 = a->samples, n1 = b->samples;
+    out->forward = along(n0, a->seconds.forward, n1, b->seconds.forward, samples);
+    out->weights = along(n0, a->seconds.weights, n1, b->seconds.weights, samples);
+    out->data = along(n0, a->seconds.data, n1, b->seconds.data, samples);
+    return true;
+}
+
+/* Where part of a layer's outputs was not measured, it costs its share of the whole layer. */
 static bool measured(const tutti_platform *p, const tutti_layer *l, double samples, int outputs,
                      tutti_pass_seconds *out)
 {
     char key[TUTTI_LAYER_KEY];
-    const tutti_layer_rate *a, *b;
+    double share = 1;
     tutti_platform_key(l, outputs, key);
-    if (!around(p, key, samples, &a, &b)) return false;
-    const double n0 = a->samples, n1 = b->samples;
-    out->forward = between(samples, n0, a->seconds.forward, n1, b->seconds.forward);
-    out->weights = between(samples, n0, a->seconds.weights, n1, b->seconds.weights);
-    out->data = l->trains_below ? between(samples, n0, a->seconds.data, n1, b->seconds.data) : 0;
+    if (!measured_key(p, key, samples, out)) {
+        tutti_platform_key(l, l->out.c, key);
+        if (!measured_key(p, key, samples, out)) return false;
+        share = (double)outputs / l->out.c;
+    }
+    *out = (tutti_pass_seconds){out->forward * share, out->weights * share,
+                                l->trains_below ? out->data * share : 0};
     return true;
+}
+
+void tutti_platform_input_key(const tutti_net *net, char key[TUTTI_LAYER_KEY])
+{
+    const tutti_shape s = net->input;
+    snprintf(key, TUTTI_LAYER_KEY, "input %dx%dx%d %dx%dx%d 1x1/1", s.c, s.h, s.w, s.c, s.h, s.w);
+}
+
+double tutti_platform_input(const tutti_platform *p, const tutti_net *net, double samples)
+{
+    char key[TUTTI_LAYER_KEY];
+    tutti_pass_seconds s;
+    tutti_platform_input_key(net, key);
+    return measured_key(p, key, samples, &s) ? s.forward : 0;
 }
 
 static double fraction_of(const tutti_platform *p, tutti_rate_kind kind, double samples)
@@ -150,18 +193,22 @@ static double described_exchange(const tutti_platform *p, double ranks, double b
 
 static double measured_exchange(const tutti_platform *p, double ranks, double bytes, bool reduce)
 {
-    const tutti_exchange_rate *below = NULL, *above = NULL;
+    const tutti_exchange_rate *below = NULL, *above = NULL, *last = NULL;
     for (int i = 0; i < p->exchange_count; i++) {
         const tutti_exchange_rate *r = &p->exchanges[i];
         if (r->ranks != ranks) continue;
-        if (r->bytes <= bytes && (!below || r->bytes > below->bytes)) below = r;
-        if (r->bytes >= bytes && (!above || r->bytes < above->bytes)) above = r;
+        if (r->bytes <= bytes && (!below || r->bytes > below->bytes)) {
+            last = below;
+            below = r;
+        }
+        if (r->bytes > bytes && (!above || r->bytes < above->bytes)) above = r;
     }
     if (!below && !above) return -1;
     if (!below) return reduce ? above->reduce : above->broadcast;
+    const tutti_exchange_rate *other = above ? above : last ? last : below;
     const double t0 = reduce ? below->reduce : below->broadcast;
-    if (!above) return t0 * bytes / below->bytes;
-    return mix(below->bytes, t0, above->bytes, reduce ? above->reduce : above->broadcast, bytes);
+    const double t1 = reduce ? other->reduce : other->broadcast;
+    return along(below->bytes, t0, other->bytes, t1, bytes);
 }
 
 double tutti_platform_reduce(const tutti_platform *p, double ranks, double bytes)

@@ -158,6 +158,8 @@ static void run(builder *b)
     double moved = 0;
     place_layers(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
+    out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));
+    add_op(b, TUTTI_OP_COMPUTE, 0, out->input_s);
     for (int i = 0; i < b->net->layer_count; i++) add_forward(b, i);
     for (int i = b->net->layer_count - 1; i >= 0; i--) add_backward(b, i);
     if (!b->options->overlap) add_exchanges_at_the_end(b);
@@ -181,8 +183,13 @@ tutti_status tutti_predict_step(tutti_prediction **out, const tutti_net *net,
     const size_t layers = (size_t)net->layer_count;
     builder b = {.net = net, .platform = platform, .plan = plan, .options = options};
     tutti_status s = TUTTI_OK;
+    if (plan->nodes > 1 && !(platform->link > 0))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "platform %s was measured on one rank and knows no network; run 'mpirun "
+                          "-n %d tutti calibrate'",
+                          platform->name, plan->nodes);
     if ((s = tutti_alloc(&b.out, 1, sizeof *b.out + layers * sizeof *b.out->layer))) goto out;
-    if ((s = tutti_alloc(&b.ops, layers * OPS_PER_LAYER, sizeof *b.ops))) goto out;
+    if ((s = tutti_alloc(&b.ops, layers * OPS_PER_LAYER + 1, sizeof *b.ops))) goto out;
     if ((s = tutti_alloc(&b.chains, layers, sizeof *b.chains))) goto out;
     if ((s = tutti_alloc(&b.lives, layers, sizeof *b.lives))) goto out;
     b.out->nodes = plan->nodes;

@@ -23,6 +23,7 @@ typedef struct tutti_layer_prediction {
 typedef struct tutti_prediction {
     int nodes, batch;
     double step_s, compute_s, exposed_s, comm_s; /* step = compute + exposed */
+    double input_s;                              /* of it outside the layers */
     double memory;                               /* bytes of a node */
     int layers;
     tutti_layer_prediction layer[];

@@ -1,0 +1,51 @@
+#include <tutti/plan.h>
+
+#include "cli.h"
+
+typedef struct calibrate_options {
+    cli_list nets;
+    int threads;
+    double seconds;
+    const char *output;
+} calibrate_options;
+
+#define AT(field) offsetof(calibrate_options, field)
+// clang-format off
+static const cli_option options[] = {
+    {"NETS",      CLI_REST, AT(nets), .help = "measure the layers of these nets only; default: all of the zoo"},
+    {"threads|t", CLI_INT,  AT(threads), 0, 65536, "0", .help = "of each rank, as in training; 0: OMP_NUM_THREADS, else one per core"},
+    {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "90", .help = "to spend on measuring, about"},
+    {"output|o",  CLI_TEXT, AT(output), .value = "FILE.platform", .help = "write this file instead of platform 'here'"},
+    {.name = NULL},
+};
+// clang-format on
+
+static int run(const cli_call *call)
+{
+    const calibrate_options *given = call->values;
+    tutti_calibrate_options o = tutti_calibrate_defaults();
+    o.nets = given->nets.items;
+    o.net_count = given->nets.count;
+    o.threads = given->threads;
+    o.seconds = given->seconds;
+    o.output = given->output;
+    o.show = stdout;
+    o.log = tutti_log_stderr(TUTTI_LOG_WARNING);
+    const tutti_status s = tutti_calibrate(&o);
+    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+}
+
+const cli_verb cli_verb_calibrate = {
+    "calibrate",
+    "measure this machine, or under mpirun this cluster, for tutti plan",
+    options,
+    sizeof(calibrate_options),
+    run,
+    "What is measured is kept as $XDG_CACHE_HOME/tutti/here.platform (~/.cache/tutti without that\n"
+    "variable), and as here-RxT.platform for R ranks of T threads on a host: so 'tutti train' finds\n"
+    "the one that describes it, and 'tutti plan --platform here' the last one.\n\n"
+    "Examples:\n"
+    "  tutti calibrate                            one rank with all cores\n"
+    "  mpirun -np 16 tutti calibrate              16 ranks and what joins them\n"
+    "  tutti calibrate my.net --output my.platform\n",
+};

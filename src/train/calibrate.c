@@ -1,0 +1,217 @@
+#include "train/calibrate.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <tutti/tutti.h>
+#include "base/clock.h"
+#include "base/memory.h"
+#include "format/file.h"
+#include "train/here.h"
+#include "train/machine.h"
+
+/* The shares of the time: the machine itself, the exchanges, and what is left for the nets. */
+static const double machine_share = 0.03, exchange_share = 0.2;
+
+tutti_calibrate_options tutti_calibrate_defaults(void)
+{
+    return (tutti_calibrate_options){.seconds = 90};
+}
+
+tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values, int count)
+{
+    if (c->ranks == 1) return TUTTI_OK;
+    double *all = NULL;
+    const size_t n = (size_t)count;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)c->ranks * n, sizeof *all));
+    const tutti_status s = tutti_comm_allgather(c->comm, values, n * sizeof *values, all);
+    for (int r = 0; s == TUTTI_OK && r < c->ranks; r++)
+        for (size_t i = 0; i < n; i++) values[i] = fmax(values[i], all[(size_t)r * n + i]);
+    tutti_free(all);
+    return s;
+}
+
+void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)
+{
+    if (c->rank || !c->options->show) return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(c->options->show, format, args);
+    va_end(args);
+    fprintf(c->options->show, "\n");
+    fflush(c->options->show);
+}
+
+/* ---- the machine ---- */
+
+static tutti_status open_ranks(tutti_calibration *c)
+{
+    tutti_comm_options o = tutti_comm_defaults();
+    o.log = c->options->log;
+    o.compute_threads = c->options->threads;
+    TUTTI_TRY(tutti_comm_open(&c->comm, &o));
+    c->rank = tutti_comm_rank(c->comm);
+    c->ranks = tutti_comm_size(c->comm);
+    return TUTTI_OK;
+}
+
+static tutti_status look(tutti_calibration *c, tutti_facts *facts)
+{
+    tutti_topology *topology = NULL; /* opened before the team pins anybody */
+    TUTTI_TRY(tutti_alloc(&c->platform, 1, sizeof *c->platform));
+    TUTTI_TRY(tutti_kernels_choose(&c->row));
+    TUTTI_TRY(tutti_topology_open(&topology));
+    tutti_status s = tutti_team_create(&c->team, c->options->threads);
+    if (s == TUTTI_OK) s = tutti_facts_collect(facts, topology, c->row, c->team);
+    tutti_topology_close(&topology);
+    c->caches = (tutti_caches){facts->cache[0], facts->cache[1], facts->cache[2]};
+    return s;
+}
+
+static tutti_status measure_machine(tutti_calibration *c, double seconds)
+{
+    tutti_facts facts = {0};
+    TUTTI_TRY(tutti_comm_agree(c->comm, look(c, &facts)));
+    const int local = tutti_comm_local_size(c->comm);
+    c->memory_free = (double)facts.memory_free / local;
+    size_t largest = 0;
+    for (int i = 0; i < 3; i++)
+        if (facts.cache[i] > largest) largest = facts.cache[i];
+    TUTTI_TRY(tutti_comm_agree(c->comm,
+                               tutti_rates_measure(&facts.rates, c->row, c->team, largest,
+                                                   facts.memory_free / (uint64_t)local, seconds)));
+    double rates[] = {-facts.rates.fma_all, -facts.rates.copy};
+    TUTTI_TRY(tutti_calibration_slowest(c, rates, 2));
+    tutti_platform *p = c->platform;
+    snprintf(p->name, sizeof p->name, "here");
+    snprintf(p->topology, sizeof p->topology, "star");
+    tutti_machine_name(p->machine, facts.cpu, c->row);
+    p->threads = tutti_team_size(c->team);
+    p->ranks = local;
+    p->nodes = c->ranks;
+    p->overlap = 1;
+    p->peak = -rates[0] * 1e9;
+    p->memory_bandwidth = -rates[1] * 1e9;
+    p->memory = (double)facts.memory / local;
+    snprintf(p->title, sizeof p->title, "%.96s: %d rank%s x %d thread%s", p->machine, c->ranks,
+             c->ranks > 1 ? "s" : "", p->threads, p->threads > 1 ? "s" : "");
+    tutti_calibration_say(c, "%s", p->title);
+    tutti_calibration_say(c, "  peak %.0f GFLOP/s, memory %.1f GB/s a rank", p->peak * 1e-9,
+                          p->memory_bandwidth * 1e-9);
+    return TUTTI_OK;
+}
+
+/* ---- the nets ---- */
+
+typedef struct zoo {
+    int count;
+    tutti_net *nets[256];
+} zoo;
+
+static tutti_status load_nets(const tutti_calibrate_options *o, zoo *z)
+{
+    const int most = (int)(sizeof z->nets / sizeof *z->nets);
+    for (int i = 0; i < (o->net_count ? o->net_count : most); i++) {
+        const char *name = o->net_count ? o->nets[i] : tutti_net_known(i);
+        if (!name) break;
+        if (i == most) return tutti_fail(TUTTI_ARGUMENT, "more than %d nets", most);
+        TUTTI_TRY(tutti_net_load(&z->nets[i], name));
+        z->count = i + 1;
+    }
+    return TUTTI_OK;
+}
+
+static double flops(const tutti_net *net)
+{
+    return (double)tutti_net_total(net).train_flops;
+}
+
+static int by_flops(const void *a, const void *b)
+{
+    const double x = flops(*(tutti_net *const *)a), y = flops(*(tutti_net *const *)b);
+    return (x > y) - (x < y);
+}
+
+/* The smallest net first: what it leaves of its share goes to the larger ones. */
+static tutti_status measure_nets(tutti_calibration *c, double seconds)
+{
+    zoo z = {0};
+    const double end = tutti_now() + seconds;
+    tutti_status s = tutti_comm_agree(c->comm, load_nets(c->options, &z));
+    qsort(z.nets, (size_t)z.count, sizeof *z.nets, by_flops);
+    for (int i = 0; i < z.count && s == TUTTI_OK; i++)
+        s = tutti_calibrate_net(c, z.nets[i], (end - tutti_now()) / (z.count - i));
+    for (int i = 0; i < z.count; i++) tutti_net_destroy(&z.nets[i]);
+    return s;
+}
+
+/* ---- the file ---- */
+
+static tutti_status save_text(const char *path, const tutti_platform *p)
+{
+    char *text = NULL, head[160], date[32] = "";
+    const time_t now = time(NULL);
+    struct tm tm;
+    if (gmtime_r(&now, &tm)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &tm);
+    const int n = snprintf(head, sizeof head, "# measured by tutti %s calibrate, %s\n",
+                           tutti_version(), date);
+    TUTTI_TRY(tutti_platform_text(&text, p));
+    char *all = NULL;
+    const size_t length = strlen(text) + (size_t)n;
+    tutti_status s = tutti_alloc(&all, length + 1, 1);
+    if (s == TUTTI_OK) {
+        snprintf(all, length + 1, "%s%s", head, text);
+        s = tutti_file_save(path, all, length);
+    }
+    tutti_free(all);
+    tutti_free(text);
+    return s;
+}
+
+/* Under the name of what was measured, and as the newest. */
+static tutti_status save_at_home(const tutti_calibration *c)
+{
+    char home[4000], path[4096], name[TUTTI_HERE_NAME];
+    TUTTI_TRY(tutti_platform_home(home, sizeof home));
+    TUTTI_TRY(tutti_file_make_directories(home));
+    tutti_platform_here(name, c->platform->ranks, c->platform->threads);
+    snprintf(path, sizeof path, "%s/%s.platform", home, name);
+    TUTTI_TRY(save_text(path, c->platform));
+    tutti_calibration_say(c, "written: %s", path);
+    snprintf(path, sizeof path, "%s/here.platform", home);
+    return save_text(path, c->platform);
+}
+
+static tutti_status save(const tutti_calibration *c)
+{
+    if (c->rank) return TUTTI_OK;
+    if (!c->options->output) return save_at_home(c);
+    TUTTI_TRY(save_text(c->options->output, c->platform));
+    tutti_calibration_say(c, "written: %s", c->options->output);
+    return TUTTI_OK;
+}
+
+static tutti_status measure(tutti_calibration *c)
+{
+    const double seconds = c->options->seconds;
+    const double exchanging = c->ranks > 1 ? seconds * exchange_share : 0;
+    TUTTI_TRY(measure_machine(c, seconds * machine_share));
+    TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
+    TUTTI_TRY(measure_nets(c, seconds - (tutti_now() - c->begun)));
+    return tutti_comm_agree(c->comm, save(c));
+}
+
+tutti_status tutti_calibrate(const tutti_calibrate_options *options)
+{
+    tutti_calibration c = {.options = options, .begun = tutti_now()};
+    TUTTI_TRY(open_ranks(&c));
+    const tutti_status s = measure(&c);
+    tutti_platform_destroy(&c.platform);
+    tutti_team_destroy(&c.team);
+    tutti_comm_close(&c.comm);
+    return s;
+}

@@ -1,0 +1,47 @@
+/* Measuring a platform: nets layer by layer, and what joins the ranks.
+ *
+ *   calibrate.c            the whole call: machine, order of things, the file
+ *   calibrate_net.c        a net's layers with several numbers of samples
+ *   calibrate_exchange.c   part-reduce and part-broadcast against ranks and bytes; what the
+ *                          communication thread takes from the computing
+ *
+ * All ranks measure at the same time, because in training they compute at the same time and share
+ * memory, caches and clocks. A time is the shortest of several tries, which forgives the machine
+ * its moods, on the slowest rank, for which the others would wait. */
+#ifndef TUTTI_TRAIN_CALIBRATE_H
+#define TUTTI_TRAIN_CALIBRATE_H
+
+#include <tutti/plan.h>
+#include "comm/comm.h"
+#include "kernel/conv.h"
+#include "nn/model.h"
+#include "plan/platform.h"
+
+typedef struct tutti_calibration {
+    const tutti_calibrate_options *options;
+    tutti_comm *comm;
+    int rank, ranks;
+    const tutti_kernels *row;
+    tutti_caches caches;
+    tutti_team *team;
+    double begun;
+    double memory_free;       /* of this rank, bytes */
+    size_t updated;           /* parameters of the update that 'platform.update' is of */
+    tutti_platform *platform; /* what is known so far: the same on all ranks */
+} tutti_calibration;
+
+/* Collective. The largest of all ranks' values, one by one, in place. */
+tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
+                                       int count) TUTTI_MUST_CHECK;
+
+/* A line for people, on rank 0. */
+void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);
+
+/* Collective. Measures the net in about 'seconds', with as many samples as that allows. */
+tutti_status tutti_calibrate_net(tutti_calibration *c, const tutti_net *net,
+                                 double seconds) TUTTI_MUST_CHECK;
+
+/* Collective. With one rank there is nothing to do. */
+tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;
+
+#endif

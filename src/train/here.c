@@ -1,0 +1,10 @@
+#include "train/here.h"
+
+#include <stdio.h>
+
+void tutti_machine_name(char name[160], const char *cpu, const tutti_kernels *row)
+{
+    snprintf(name, 160, "%.120s, %s kernels", cpu, row->name);
+    for (char *c = name; *c; c++)
+        if (*c == '"') *c = '\'';
+}
