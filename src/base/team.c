@@ -41,9 +41,15 @@ static void choose_cores(tutti_team *team)
     }
 }
 
+int tutti_team_asked(void)
+{
+    return getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : 0;
+}
+
 static int default_size(const tutti_team *team)
 {
-    if (getenv("OMP_NUM_THREADS")) return omp_get_max_threads();
+    const int asked = tutti_team_asked();
+    if (asked) return asked;
     return team->cores > 0 ? team->cores : 1;
 }
 

@@ -22,6 +22,7 @@
 #include "base/topology.h"
 #include "comm/agree.h"
 #include "comm/launch.h"
+#include "comm/place.h"
 #include "comm/stall.h"
 
 enum {
@@ -192,23 +193,9 @@ bool tutti_comm_progress(tutti_comm *comm)
 
 /* --- opening --- */
 
-/* Whether a core is left for the thread when every rank of this host computes. */
-static bool has_free_core(const tutti_comm *comm, const tutti_topology *topology)
+int tutti_comm_compute_threads(const tutti_comm *comm)
 {
-    const int cores = tutti_topology_cores(topology);
-    const int threads = comm->options.compute_threads ? comm->options.compute_threads : cores;
-    const bool is_shared = cores == tutti_topology_machine_cores(topology);
-    return (is_shared ? comm->local_size : 1) * (threads + 1) <= cores;
-}
-
-/* The last cores: teams take the first. */
-static int core_for(const tutti_comm *comm, const tutti_topology *topology, bool is_free)
-{
-    if (comm->options.core >= 0) return comm->options.core;
-    if (comm->options.core == TUTTI_CORE_NONE || !is_free) return TUTTI_CORE_NONE;
-    const int cores = tutti_topology_cores(topology);
-    const bool is_shared = cores == tutti_topology_machine_cores(topology);
-    return cores - 1 - (is_shared ? comm->local_rank : 0);
+    return comm->compute_threads;
 }
 
 /* Finds the thread its place. One rank has no messages to poll for: it stays where it is unless a
@@ -222,12 +209,20 @@ static tutti_status settle(tutti_comm *comm)
     if (comm->options.core >= tutti_topology_cores(topology))
         s = tutti_fail(TUTTI_ARGUMENT, "--comm-core %d: this rank may use cores 0 to %d",
                        comm->options.core, tutti_topology_cores(topology) - 1);
-    const bool is_free = has_free_core(comm, topology);
-    const int core = core_for(comm, topology, is_free);
+    const int cores = tutti_topology_cores(topology);
+    const bool is_bound = cores < tutti_topology_machine_cores(topology);
+    const tutti_place place = tutti_place_thread(&(tutti_place_question){
+        .cores = cores,
+        .ranks = is_bound ? 1 : comm->local_size,
+        .rank = is_bound ? 0 : comm->local_rank,
+        .threads = comm->options.compute_threads,
+        .core = comm->options.core,
+    });
     tutti_topology_close(&topology);
-    atomic_store(&comm->is_hot, is_free && comm->size > 1);
-    if (s == TUTTI_OK && core >= 0) {
-        atomic_store(&comm->wanted_core, core);
+    comm->compute_threads = place.threads;
+    atomic_store(&comm->is_hot, place.is_alone && comm->size > 1);
+    if (s == TUTTI_OK && place.core >= 0) {
+        atomic_store(&comm->wanted_core, place.core);
         tutti_bell_ring(&comm->engine.work);
     }
     return s;

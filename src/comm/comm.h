@@ -47,8 +47,7 @@ typedef struct tutti_comm_options {
     tutti_log log;        /* stall warnings; a copy is kept */
     int core;             /* of the communication thread: an index into the allowed cores, */
                           /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
-    int compute_threads;  /* that this rank computes with, 0 for one per allowed core: decides */
-                          /* whether a core is free for polling */
+    int compute_threads;  /* that this rank computes with; 0: see tutti_comm_compute_threads */
     double stall_warn;    /* seconds; 0 never */
     double stall_abort;   /* seconds; 0 never */
     size_t chunk_bytes;   /* unit of priority; 0 means tuned */
@@ -78,6 +77,10 @@ const char *tutti_comm_host(const tutti_comm *comm, int rank);
 int tutti_comm_pid(const tutti_comm *comm, int rank);
 int tutti_comm_local_rank(const tutti_comm *comm); /* among the ranks of this host */
 int tutti_comm_local_size(const tutti_comm *comm);
+
+/* Threads to compute with: those asked for in the options, else one per core of this rank but the
+ * one the communication thread took for itself; 0: all (one rank, or nothing is known). */
+int tutti_comm_compute_threads(const tutti_comm *comm);
 /* "Open MPI 4.1.4", "none": what this build speaks. */
 const char *tutti_comm_library(void);
 

@@ -24,6 +24,7 @@ struct tutti_comm {
     tutti_comm_options options;
     int rank, size;
     int local_rank, local_size;
+    int compute_threads;
     tutti_peer *peers;
     bool has_thread;
     atomic_bool is_hot;     /* it has a core of its own and polls */

@@ -108,7 +108,7 @@ tutti_status tutti_machine_create(tutti_machine **out, const tutti_machine_optio
     tutti_comm *comm = NULL;
     tutti_comm_options ranks = tutti_comm_defaults();
     ranks.core = TUTTI_CORE_NONE;
-    ranks.compute_threads = options->threads;
+    ranks.compute_threads = options->threads ? options->threads : tutti_team_asked();
     TUTTI_TRY(tutti_comm_open(&comm, &ranks));
     tutti_status s = tutti_comm_agree(comm, tutti_alloc(&machine, 1, sizeof *machine));
     if (s == TUTTI_OK) s = examine(machine, options, comm);

@@ -27,7 +27,7 @@ static tutti_status open_ranks(tutti_trainer *t)
     tutti_comm_options o = tutti_comm_defaults();
     o.log = t->log;
     o.core = t->options->comm_core;
-    o.compute_threads = t->options->threads;
+    o.compute_threads = t->options->threads ? t->options->threads : tutti_team_asked();
     o.stall_warn = t->options->stall_warn;
     o.stall_abort = t->options->stall_abort;
     TUTTI_TRY(tutti_comm_open(&t->comm, &o));
@@ -212,7 +212,7 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(tutti_comm_agree(t->comm, open_net_and_data(t)));
     TUTTI_TRY(check_same_everywhere(t));
     TUTTI_TRY(tutti_comm_agree(t->comm, choose_plan(t)));
-    tutti_status s = tutti_team_create(&t->team, t->options->threads);
+    tutti_status s = tutti_team_create(&t->team, tutti_comm_compute_threads(t->comm));
     if (s == TUTTI_OK) s = create_model(t, evaluates_only);
     TUTTI_TRY(tutti_comm_agree(t->comm, s));
     return evaluates_only ? TUTTI_OK : prepare_training(t);

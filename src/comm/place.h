@@ -1,0 +1,27 @@
+/* Where the communication thread lives: a core of its own polls without pause and costs the
+ * computing nothing else, but on few cores one core is too much to pay. */
+#ifndef TUTTI_COMM_PLACE_H
+#define TUTTI_COMM_PLACE_H
+
+#include <stdbool.h>
+
+enum { TUTTI_CORES_TO_SPARE_ONE = 8 }; /* from here on a rank keeps one for the thread */
+
+typedef struct tutti_place_question {
+    int cores;       /* that may be used, by all of: */
+    int ranks, rank; /* the ranks that share them, and which of them asks */
+    int threads;     /* it computes with; 0: not said */
+    int core;        /* asked for: an index, TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
+} tutti_place_question;
+
+typedef struct tutti_place {
+    int threads;   /* to compute with */
+    int core;      /* of the thread; TUTTI_CORE_NONE: wherever there is room */
+    bool is_alone; /* nobody computes there */
+} tutti_place;
+
+/* Ranks share cores as teams do (base/team.h); the thread takes the last of a rank's share, the
+ * team the first ones. */
+tutti_place tutti_place_thread(const tutti_place_question *question);
+
+#endif
