@@ -275,6 +275,7 @@ tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options
     tutti_comm *comm = NULL;
     TUTTI_TRY(tutti_alloc(&comm, 1, sizeof *comm));
     comm->options = *options;
+    comm->compute_threads = options->compute_threads;
     comm->has_thread = !options->no_thread;
     comm->size = 1;
     const tutti_status s = set_up(comm);

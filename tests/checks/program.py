@@ -50,6 +50,13 @@ def check_frame():
         expect("a full disk is noticed", code == 1)
 
 
+def check_threads():
+    words = ["train", "lenet", "--data", "synthetic", "--steps", "1", "--eval-every", "never"]
+    for more, environment in (["--threads", "1"], {}), ([], {"OMP_NUM_THREADS": "1"}):
+        done = run(*words, *more, **environment)
+        expect(f"one thread for {more} {environment}", "1 rank, 1 thread," in done.stdout, done)
+
+
 def check_verbs():
     manual = open(MANUAL).read().replace("\\-", "-")
     for verb in verbs():
@@ -107,6 +114,6 @@ def check_doctor_of_ranks():
     expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
 
 
-for check in (check_frame, check_verbs, check_doctor, check_doctor_of_ranks):
+for check in (check_frame, check_threads, check_verbs, check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
