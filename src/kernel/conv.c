@@ -211,7 +211,7 @@ void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
     const tutti_conv_gradient *g = &conv->gradient;
     if (used < bytes)
         snprintf(text + used, bytes - used,
-                 "weights: tile %d, block c%d k%d, strips of %d rows, %.4f B/FLOP",
-                 g->tile_blocks * TUTTI_BLOCK, g->blocks.channels * g->width,
-                 g->blocks.features * TUTTI_BLOCK, g->blocks.rows, g->blocking.bytes_per_flop);
+                 "weights: tile %d, %dx%d parts, strips of %dx%d, %.4f B/FLOP",
+                 g->tile_blocks * TUTTI_BLOCK, g->blocks.channels, g->blocks.features,
+                 g->blocks.rows, g->blocks.cols, g->bytes_per_flop);
 }

@@ -33,21 +33,25 @@ typedef struct tutti_conv_tile {
     const float *mask; /* of y's strides; 0 where it is not positive; NULL: none */
 } tutti_conv_tile;
 
-/* A tile of backward-weights: 'width' channels of x by 'nblocks' blocks of 16 features, summed
- * over rows and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. */
-typedef struct tutti_conv_gradient_tile {
-    int width, nblocks;
-    const float *x, *dy;
-    int rows, cols;
+/* What all tiles of a piece of backward-weights have in common. All strides count floats; a pixel
+ * of dy is 16 floats after the last, and dw has 16 floats per channel. */
+typedef struct tutti_conv_gradient_piece {
     long x_row, x_pixel;
-    long dy_row, dy_output; /* a pixel of dy is 16 floats after the last */
-    float *dw;              /* 16 floats per channel */
+    long dy_row, dy_output; /* dy_output, dw_output: to the next block of features */
     long dw_output;
-} tutti_conv_gradient_tile;
+    bool fresh; /* dw starts at zero, whatever it holds */
+} tutti_conv_gradient_piece;
+
+/* A tile of backward-weights: some channels of x by some blocks of 16 features, summed over rows
+ * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. The arguments travel in
+ * registers: a tile may last only a few hundred cycles, and a structure that has just been written
+ * delays its reader until everything before is done. */
+typedef void tutti_conv_gradient_fn(const tutti_conv_gradient_piece *piece, int rows, int cols,
+                                    const float *x, const float *dy, float *dw);
 
 /* A row's tiles: how wide one may be (in pixels, or in channels of x) for each number of blocks of
  * features, and the functions. */
-enum { TUTTI_CONV_MAX_BLOCKS = 4 };
+enum { TUTTI_CONV_MAX_BLOCKS = 4, TUTTI_CONV_MAX_WIDTH = 12 };
 
 typedef struct tutti_conv_tiles {
     int vectors; /* of a block */
@@ -61,10 +65,12 @@ typedef struct tutti_conv_tiles {
 typedef struct tutti_conv_gradient_tiles {
     int vectors;
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
-    void (*tile)(const tutti_conv_gradient_tile *tile);
-    /* db[16] += dy[row][col][16] over rows and columns, in this order, for nblocks of them; the
-     * strides and counts of the tile, of which x and dw are not used. */
-    void (*bias)(const tutti_conv_gradient_tile *tile, float *db);
+    tutti_conv_gradient_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH]; /* each - 1 */
+    /* db[16] += dy[row][col][16] over rows and columns, in this order, for nblocks of them. */
+    void (*bias)(const tutti_conv_gradient_piece *piece, int nblocks, int rows, int cols,
+                 const float *dy, float *db);
+    /* to += from; a multiple of 16 floats. */
+    void (*join)(float *restrict to, const float *restrict from, long floats);
 } tutti_conv_gradient_tiles;
 
 typedef struct tutti_conv_kernels {

@@ -54,8 +54,8 @@ typedef struct tutti_conv_columns {
     int begin, count, first_tap, taps;
 } tutti_conv_columns;
 
-/* The cache blocks of backward-weights: a thread sums a tile of so many blocks of features by so
- * many blocks of channels, over so many rows and columns of dy at a time. */
+/* The cache blocks of backward-weights: dw is cut into so many parts by features and by channels,
+ * and each is summed over so many rows and columns of dy at a time. */
 typedef struct tutti_conv_gradient_blocks {
     int features, channels, rows, cols;
 } tutti_conv_gradient_blocks;
@@ -67,12 +67,21 @@ typedef struct tutti_conv_gradient {
     int column_count;
     int groups, features, channels; /* blocks of a group; channels 1 when compact */
     int width;                      /* channels of a block: 16, or c when compact */
-    int tile_blocks;                /* feature blocks of a register tile */
+    int tile_blocks;                /* feature blocks of a register tile, at most */
+    int feature_tiles;              /* register tiles that make up the features */
+    bool merged;                    /* the taps of a kernel row are one run of channels */
+    bool starts_afresh;             /* taps come one by one, and each touches some output */
     long x_sample, x_block, x_row, dy_sample, dy_block, dy_row;
     long w_tile; /* floats of one (feature block, channel block) */
     tutti_conv_gradient_blocks blocks;
-    tutti_blocking blocking; /* what features and channels were found by */
+    double bytes_per_flop; /* of x and dy that pass through a thread's second-level cache */
 } tutti_conv_gradient;
+
+/* A part of dw: feature blocks features .. features+nf-1 by channel blocks channels ..
+ * channels+nc-1, these counted within the features' group, whose first is first_channel. */
+typedef struct tutti_conv_gradient_part {
+    int features, nf, channels, nc, first_channel;
+} tutti_conv_gradient_part;
 
 struct tutti_conv {
     tutti_conv_shape shape;
@@ -94,8 +103,11 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv) TUTTI_MUST_CHECK;
 tutti_status tutti_conv_plan_backward(tutti_conv *conv) TUTTI_MUST_CHECK;
 void tutti_conv_pass_deinit(tutti_conv_pass *pass);
 
-/* ---- conv_gradient.c ---- */
+/* ---- conv_gradient_plan.c ---- */
 tutti_status tutti_conv_plan_gradient(tutti_conv *conv) TUTTI_MUST_CHECK;
+int tutti_conv_gradient_part_count(const tutti_conv_gradient *gradient);
+tutti_conv_gradient_part tutti_conv_gradient_part_of(const tutti_conv_gradient *gradient,
+                                                     int index);
 void tutti_conv_gradient_deinit(tutti_conv_gradient *gradient);
 
 /* Bytes of scratch of each pass. */

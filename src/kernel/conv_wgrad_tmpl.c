@@ -17,41 +17,65 @@ enum {
                            : 1,
 };
 
-INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
+/* Where the first channel of block b lives. Nothing is known about the pointer, so that no address
+ * is kept, at the expense of a register, between the loads at the beginning and the stores at the
+ * end. */
+INLINE float *block_of(float *dw, long dw_output, int b)
 {
+    float *block = dw + b * dw_output;
+    FORGET(block);
+    return block;
+}
+
+INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols, const float *x,
+                     const float *dy, float *dw, int nb, int width)
+{
+    const int nv = nb * VECTORS;
     vf acc[ACCUMULATORS];
-    UNROLL(12)
-    for (int c = 0; c < width; c++) UNROLL(16)
-    for (int v = 0; v < nv; v++)
-        acc[c * nv + v] = vf_load(t->dw + v / VECTORS * t->dw_output + c * 16 + v % VECTORS * VLEN);
-    for (int row = 0; row < t->rows; row++) {
-        const float *x = t->x + row * t->x_row, *dy = t->dy + row * t->dy_row;
-        for (int col = t->cols; col; col--, x += t->x_pixel, dy += 16) {
+    if (piece->fresh) UNROLL(28)
+    for (int i = 0; i < nv * width; i++) acc[i] = vf_zero();
+    else UNROLL(4) for (int b = 0; b < nb; b++)
+    {
+        const float *block = block_of(dw, piece->dw_output, b);
+        UNROLL(12)
+        for (int c = 0; c < width; c++) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++)
+            acc[c * nv + b * VECTORS + v] = vf_load(block + c * 16 + v * VLEN);
+    }
+    const tutti_conv_gradient_piece own = *piece;
+    for (; rows; rows--, x += own.x_row, dy += own.dy_row) {
+        const float *xp = x, *dp = dy;
+        for (int col = cols; col; col--, xp += own.x_pixel, dp += 16) {
             vf d[MAX_BLOCKS * VECTORS];
             UNROLL(16)
             for (int v = 0; v < nv; v++) {
-                d[v] = vf_load(dy + v / VECTORS * t->dy_output + v % VECTORS * VLEN);
+                d[v] = vf_load(dp + v / VECTORS * own.dy_output + v % VECTORS * VLEN);
                 IN_REGISTER(d[v]);
             }
             UNROLL(12)
             for (int c = 0; c < width; c++) {
-                vf xv = vf_set1(x[c]);
+                vf xv = vf_set1(xp[c]);
                 IN_REGISTER(xv);
                 UNROLL(16)
                 for (int v = 0; v < nv; v++) acc[c * nv + v] = vf_fma(xv, d[v], acc[c * nv + v]);
             }
         }
     }
-    UNROLL(12)
-    for (int c = 0; c < width; c++) UNROLL(16)
-    for (int v = 0; v < nv; v++)
-        vf_store(t->dw + v / VECTORS * t->dw_output + c * 16 + v % VECTORS * VLEN, acc[c * nv + v]);
+    UNROLL(4)
+    for (int b = 0; b < nb; b++) {
+        float *block = block_of(dw, piece->dw_output, b);
+        UNROLL(12)
+        for (int c = 0; c < width; c++) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(block + c * 16 + v * VLEN, acc[c * nv + b * VECTORS + v]);
+    }
 }
 
-#define TILE(nb, width)                                                \
-    static void tile_##nb##_##width(const tutti_conv_gradient_tile *t) \
-    {                                                                  \
-        run_tile(t, nb *VECTORS, width);                               \
+#define TILE(nb, width)                                                                         \
+    static void tile_##nb##_##width(const tutti_conv_gradient_piece *piece, int rows, int cols, \
+                                    const float *x, const float *dy, float *dw)                 \
+    {                                                                                           \
+        run_tile(piece, rows, cols, x, dy, dw, nb, width);                                      \
     }
 #define ENTRY(nb, width) [nb - 1][width - 1] = tile_##nb##_##width,
 
@@ -70,38 +94,39 @@ INLINE void run_tile(const tutti_conv_gradient_tile *t, int nv, int width)
 ALL(TILE)
 // clang-format on
 
-typedef void tile_fn(const tutti_conv_gradient_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH] = {ALL(ENTRY)};
-
-static void tile(const tutti_conv_gradient_tile *t)
-{
-    tiles[t->nblocks - 1][t->width - 1](t);
-}
-
 /* Every vector is a chain of its own; several together hide the latency of the additions. */
-INLINE void sum_bias(const tutti_conv_gradient_tile *t, int nv, float *db)
+INLINE void sum_bias(const tutti_conv_gradient_piece *piece, int nv, int rows, int cols,
+                     const float *dy, float *db)
 {
     vf acc[4 * VECTORS];
     UNROLL(16)
     for (int v = 0; v < nv; v++) acc[v] = vf_load(db + v * VLEN);
-    for (int row = 0; row < t->rows; row++) {
-        const float *dy = t->dy + row * t->dy_row;
-        for (int col = t->cols; col; col--, dy += 16) UNROLL(16)
+    for (; rows; rows--, dy += piece->dy_row) {
+        const float *dp = dy;
+        for (int col = cols; col; col--, dp += 16) UNROLL(16)
         for (int v = 0; v < nv; v++)
-            acc[v] = vf_add(acc[v], vf_load(dy + v / VECTORS * t->dy_output + v % VECTORS * VLEN));
+            acc[v] =
+                vf_add(acc[v], vf_load(dp + v / VECTORS * piece->dy_output + v % VECTORS * VLEN));
     }
     UNROLL(16)
     for (int v = 0; v < nv; v++) vf_store(db + v * VLEN, acc[v]);
 }
 
-static void bias(const tutti_conv_gradient_tile *t, float *db)
+static void bias(const tutti_conv_gradient_piece *piece, int nblocks, int rows, int cols,
+                 const float *dy, float *db)
 {
-    tutti_conv_gradient_tile part = *t;
-    for (int left = t->nblocks; left > 0; left -= 4, db += 64, part.dy += 4 * t->dy_output)
-        if (left >= 4) sum_bias(&part, 4 * VECTORS, db);
-        else if (left == 3) sum_bias(&part, 3 * VECTORS, db);
-        else if (left == 2) sum_bias(&part, 2 * VECTORS, db);
-        else sum_bias(&part, VECTORS, db);
+    for (; nblocks > 0; nblocks -= 4, db += 64, dy += 4 * piece->dy_output)
+        if (nblocks >= 4) sum_bias(piece, 4 * VECTORS, rows, cols, dy, db);
+        else if (nblocks == 3) sum_bias(piece, 3 * VECTORS, rows, cols, dy, db);
+        else if (nblocks == 2) sum_bias(piece, 2 * VECTORS, rows, cols, dy, db);
+        else sum_bias(piece, VECTORS, rows, cols, dy, db);
+}
+
+static void join(float *restrict to, const float *restrict from, long floats)
+{
+    for (long i = 0; i < floats; i += 16) UNROLL(16)
+    for (int v = 0; v < 16; v += VLEN)
+        vf_store(to + i + v, vf_add(vf_load(to + i + v), vf_load(from + i + v)));
 }
 
 extern const tutti_conv_gradient_tiles NAME(conv_gradient_tiles);
@@ -112,6 +137,7 @@ const tutti_conv_gradient_tiles NAME(conv_gradient_tiles) = {
 #else
     .max_width = {0, MAX_WIDTH},
 #endif
-    .tile = tile,
+    .tile = {ALL(ENTRY)},
     .bias = bias,
+    .join = join,
 };
