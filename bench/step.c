@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli.h"
+#include "train/machine.h"
 #include "train/trainer.h"
 
 typedef struct step_options {
@@ -107,28 +108,6 @@ static void opponent_close(opponent *o)
 
 /* ---- ours ---- */
 
-typedef struct peak_job {
-    const tutti_kernels *row;
-    double flops;
-} peak_job;
-
-static void burn(void *arg, int member, int size)
-{
-    float sink;
-    (void)size;
-    const double flops = ((peak_job *)arg)->row->fma_rounds(400000, &sink);
-    if (member == 0) ((peak_job *)arg)->flops = flops;
-}
-
-/* Of all threads of this rank, GFLOP/s. */
-static double peak(const tutti_trainer *t)
-{
-    peak_job job = {.row = t->row};
-    const double start = tutti_now();
-    tutti_team_run(t->team, burn, &job);
-    return job.flops * tutti_team_size(t->team) / (tutti_now() - start) * 1e-9;
-}
-
 typedef struct outcome {
     double best, peak;
     opponent opponent;
@@ -164,11 +143,12 @@ static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 
 static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
 {
-    double seconds;
+    double seconds, peak;
     TUTTI_TRY(one_step(t, &seconds));
     tutti_model_reset_times(t->model);
     for (int i = 0; i < s->steps; i++) {
-        out->peak = fmax(out->peak, peak(t));
+        TUTTI_TRY(tutti_rates_fma(&peak, t->row, t->team, 0.01));
+        out->peak = fmax(out->peak, peak);
         if (s->against == AGAINST_TORCH && t->rank == 0 && !opponent_step(&out->opponent))
             return tutti_fail(TUTTI_UNSUPPORTED, "PyTorch's side failed (python3-torch missing?)");
         TUTTI_TRY(steady_steps(t, t->ranks > 1 ? 2 : 1, &seconds));

@@ -63,6 +63,10 @@ tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, t
                                  size_t cached, uint64_t memory_free,
                                  double seconds) TUTTI_MUST_CHECK;
 
+/* The FMA peak of the team alone. */
+tutti_status tutti_rates_fma(double *gflops, const tutti_kernels *row, tutti_team *team,
+                             double seconds) TUTTI_MUST_CHECK;
+
 /* Collective. Fills in what concerns all ranks; *seats is the caller's (tutti_free). 'cores' has
  * one entry per member of the team: where it is bound. */
 tutti_status tutti_facts_gather(tutti_facts *facts, tutti_comm *comm, const int *cores,

@@ -75,6 +75,16 @@ static double fma_rate(tutti_team *team, bench *b, double seconds)
     return flops / time * 1e-9;
 }
 
+tutti_status tutti_rates_fma(double *gflops, const tutti_kernels *row, tutti_team *team,
+                             double seconds)
+{
+    bench b = {.row = row};
+    TUTTI_TRY(tutti_alloc(&b.desks, (size_t)tutti_team_size(team), sizeof *b.desks));
+    *gflops = fma_rate(team, &b, seconds);
+    tutti_free(b.desks);
+    return TUTTI_OK;
+}
+
 /* Every member takes its own memory, so that it lies near its core. */
 static void take_arrays(void *arg, int member, int size)
 {

@@ -20,33 +20,6 @@ void tutti_trainer_mark(tutti_trainer *t, const char *what, int layer)
 
 /* ---- before ---- */
 
-typedef struct peak_job {
-    const tutti_kernels *row;
-    double flops[256];
-} peak_job;
-
-static void burn(void *arg, int member, int size)
-{
-    peak_job *job = arg;
-    float sink;
-    (void)size;
-    job->flops[member % 256] = job->row->fma_rounds(200000, &sink);
-}
-
-/* The FMA peak of all ranks' threads: the best of a few short bursts. */
-static double measure_peak(const tutti_trainer *t)
-{
-    peak_job job = {.row = t->row};
-    double best = 0;
-    for (int i = 0; i < 5; i++) {
-        const double start = tutti_now();
-        tutti_team_run(t->team, burn, &job);
-        const double rate = job.flops[0] * tutti_team_size(t->team) / (tutti_now() - start);
-        if (rate > best) best = rate;
-    }
-    return best * t->ranks;
-}
-
 static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
 {
     const int threads = tutti_team_size(t->team);
@@ -82,7 +55,6 @@ void tutti_trainer_show_header(tutti_trainer *t)
     if (!t->progress) return;
     char net[160], data[256], ranks[160], plan[512], batch[160], sgd[200], length[128], n[32];
     const tutti_settings *s = &t->settings;
-    t->peak = measure_peak(t);
     snprintf(net, sizeof net, "%s, %s parameters", t->net->name,
              tutti_format_count(n, (int64_t)tutti_net_total(t->net).parameters));
     snprintf(data, sizeof data, "%s: %s", t->options->data, tutti_data_description(t->data));

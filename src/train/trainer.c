@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/topology.h"
+#include "train/machine.h"
 
 /* ---- the machine and the ranks ---- */
 
@@ -205,6 +206,16 @@ static tutti_status prepare_training(tutti_trainer *t)
     return tutti_comm_agree(t->comm, open_loader(t));
 }
 
+/* Threads, and what they can do; measured before any other thread of ours is at work. */
+static tutti_status open_team(tutti_trainer *t)
+{
+    double gflops;
+    TUTTI_TRY(tutti_team_create(&t->team, tutti_comm_compute_threads(t->comm)));
+    TUTTI_TRY(tutti_rates_fma(&gflops, t->row, t->team, 0.03));
+    t->peak = gflops * 1e9 * t->ranks;
+    return TUTTI_OK;
+}
+
 static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
 {
     TUTTI_TRY(open_machine(t));
@@ -212,7 +223,7 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(tutti_comm_agree(t->comm, open_net_and_data(t)));
     TUTTI_TRY(check_same_everywhere(t));
     TUTTI_TRY(tutti_comm_agree(t->comm, choose_plan(t)));
-    tutti_status s = tutti_team_create(&t->team, tutti_comm_compute_threads(t->comm));
+    tutti_status s = open_team(t);
     if (s == TUTTI_OK) s = create_model(t, evaluates_only);
     TUTTI_TRY(tutti_comm_agree(t->comm, s));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
