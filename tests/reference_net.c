@@ -73,11 +73,17 @@ static void pool(const tutti_layer *l, const value *x, value *y)
             }
 }
 
+/* The rate as its numbers of 16 bits have it. */
+static double share(const tutti_layer *l)
+{
+    return floor((double)l->rate * 65536 + 0.5) / 65536;
+}
+
 /* Is element e (in blocked order) dropped? */
 static bool dropped(const tutti_layer *l, const tutti_random_key *key, size_t e)
 {
-    const uint64_t number = 64 * (e / 64) + 4 * (e % 16) + e / 16 % 4;
-    return tutti_random_u32(key, number) < (double)l->rate * 4294967296.0;
+    const uint32_t word = tutti_random_u32(key, 64 * (e / 128) + 4 * (e % 16) + e / 16 % 4);
+    return (e / 64 % 2 ? word & 0xFFFF : word >> 16) < 65536 * share(l);
 }
 
 static void dropout(const tutti_net *net, const tutti_layer *l, const reference_mode *mode,
@@ -94,7 +100,7 @@ static void dropout(const tutti_net *net, const tutti_layer *l, const reference_
             const size_t e = (size_t)((c / 16 * pixels + p) * 16 + c % 16),
                          i = (size_t)(c * pixels + p);
             const bool zero = mode->training && dropped(l, &key, e);
-            y->v[i] = zero ? 0 : mode->training ? x->v[i] / (1 - (double)l->rate) : x->v[i];
+            y->v[i] = zero ? 0 : mode->training ? x->v[i] / (1 - share(l)) : x->v[i];
         }
 }
 

@@ -23,7 +23,8 @@ static void check_dropout(tutti_team *const teams[2], const tutti_dropout *d, co
     fenced x = random_activation(n, c, pixels, 1, -1.0, 1.0), y = fenced_create(x.count);
     fenced mask = random_activation(n, c, pixels, 2, -1.0, 1.0);
     fenced first = fenced_create(x.count);
-    const float factor = 1.0f / (1.0f - d->rate);
+    const double numbers = floor((double)d->rate * 65536.0 + 0.5); /* of 65536 that drop */
+    const float factor = (float)(65536.0 / (65536.0 - numbers));
     const size_t sample = x.count / (size_t)n;
     for (int masked = 0; masked < 2; masked++)
         for (run r = {0}; next_run(&r, teams);) {

@@ -1,9 +1,13 @@
-/* Dropout: sixteen blocks of Philox4x32-10 side by side give the numbers of four vectors of 16
- * elements (which number is whose: ops.h). */
+/* Dropout: sixteen blocks of Philox4x32-10 side by side give the numbers, of 16 bits each, of eight
+ * vectors of 16 elements (which number is whose: ops.h). A block costs 120 instructions of a vector
+ * of 16; with 32 bits for each element they, not memory, would be the limit. */
 #include "kernel/isa/isa.h"
 #include "kernel/ops_kernels.h"
 
-enum { PARTS = TUTTI_BLOCK / VLEN }; /* registers that hold one number of each of the 16 blocks */
+enum {
+    PARTS = TUTTI_BLOCK / VLEN, /* registers that hold one word of each of the 16 blocks */
+    VECTORS = 8                 /* of 16 elements, whose numbers a group of 16 blocks holds */
+};
 
 INLINE void philox_round(vi c[4], vi key0, vi key1)
 {
@@ -16,7 +20,7 @@ INLINE void philox_round(vi c[4], vi key0, vi key1)
     c[3] = low0;
 }
 
-/* Numbers of blocks 16*group + VLEN*part + lane, as tutti_random_block gives them. */
+/* Words of blocks 16*group + VLEN*part + lane, as tutti_random_block gives them. */
 INLINE void philox(vi c[4], const tutti_random_key *key, uint32_t group, int part)
 {
     const uint32_t purpose = (uint32_t)key->purpose << 24 | (key->layer & 0xFFFFFFu);
@@ -33,33 +37,55 @@ INLINE void philox(vi c[4], const tutti_random_key *key, uint32_t group, int par
     }
 }
 
-INLINE void drop_all(const tutti_random_key *key, const tutti_drop *drop, uint32_t first,
-                     uint32_t end, const float *x, const float *mask, float *y, bool stream)
+/* What one call of the kernel works on, 'first' .. 'end'-1 of a sample's vectors. */
+typedef struct span {
+    uint32_t first, end;
+    const float *x, *mask;
+    float *y;
+    vi limit;
+    vf factor;
+} span;
+
+INLINE void drop_group(const span *s, const tutti_random_key *key, uint32_t group, bool whole,
+                       bool stream)
 {
-    const vi limit = vi_set1((int)drop->threshold);
-    const vf scale = vf_set1(drop->factor);
-    for (uint32_t group = first / 4; group * 4 < end; group++)
-        for (int part = 0; part < PARTS; part++) {
-            vi number[4];
-            philox(number, key, group, part);
-            UNROLL(4)
-            for (uint32_t j = 0; j < 4; j++) {
-                const uint32_t vector = group * 4 + j;
-                if (vector < first || vector >= end) continue;
-                const size_t at = (size_t)(vector - first) * TUTTI_BLOCK + (size_t)part * VLEN;
-                vf kept = vf_keep(vi_ge_u(number[j], limit), vf_mul(scale, vf_load(x + at)));
-                if (mask) kept = vf_gate(kept, vf_load(mask + at));
-                vf_put(y + at, kept, stream);
-            }
+    for (int part = 0; part < PARTS; part++) {
+        vi word[4];
+        philox(word, key, group, part);
+        UNROLL(8)
+        for (uint32_t j = 0; j < VECTORS; j++) {
+            const uint32_t vector = group * VECTORS + j;
+            if (!whole && (vector < s->first || vector >= s->end)) continue;
+            const size_t at = (size_t)(vector - s->first) * TUTTI_BLOCK + (size_t)part * VLEN;
+            const vi number = j < 4 ? word[j] : vi_shl16(word[j - 4]);
+            vf kept = vf_keep(vi_ge_u(number, s->limit), vf_mul(s->factor, vf_take(s->x + at)));
+            if (s->mask) kept = vf_gate(kept, vf_take(s->mask + at));
+            vf_put(s->y + at, kept, stream);
         }
+    }
+}
+
+INLINE void drop_all(const span *s, const tutti_random_key *key, bool stream)
+{
+    for (uint32_t group = s->first / VECTORS; group * VECTORS < s->end; group++)
+        if (group * VECTORS >= s->first && group * VECTORS + VECTORS <= s->end)
+            drop_group(s, key, group, true, stream);
+        else drop_group(s, key, group, false, stream);
 }
 
 tutti_drop_fn NAME(op_drop);
 void NAME(op_drop)(const tutti_random_key *key, const tutti_drop *drop, uint32_t first,
                    uint32_t end, const float *x, const float *mask, float *y)
 {
+    const span s = {.first = first,
+                    .end = end,
+                    .x = x,
+                    .mask = mask,
+                    .y = y,
+                    .limit = vi_set1((int)drop->threshold),
+                    .factor = vf_set1(drop->factor)};
     if (drop->stream) {
-        drop_all(key, drop, first, end, x, mask, y, true);
+        drop_all(&s, key, true);
         vf_stream_end();
-    } else drop_all(key, drop, first, end, x, mask, y, false);
+    } else drop_all(&s, key, false);
 }

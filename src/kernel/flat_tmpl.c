@@ -1,6 +1,9 @@
 /* Elementwise kernels. Vectors of 16 floats, whole ones only: the driver sees to the rest. */
 #include "kernel/isa/isa.h"
 #include "kernel/isa/math.h"
+
+#include <string.h>
+
 #include "kernel/ops_kernels.h"
 
 /* Defines the kernel 'name' by the body that follows, compiled with either kind of store. */
@@ -20,14 +23,14 @@
 /* a where mask > 0 or NaN, else zero; a itself without a mask */
 INLINE vf masked(vf a, const float *mask, size_t i)
 {
-    return mask ? vf_gate(a, vf_load(mask + i)) : a;
+    return mask ? vf_gate(a, vf_take(mask + i)) : a;
 }
 
 INLINE void add(const tutti_flat *f, bool relu, size_t begin, size_t end, bool stream)
 {
     EACH(i)
     {
-        const vf sum = vf_add(vf_load(f->a + i), vf_load(f->b + i));
+        const vf sum = vf_add(vf_take(f->a + i), vf_take(f->b + i));
         vf_put(f->y + i, relu ? vf_gate(sum, sum) : sum, stream);
     }
 }
@@ -41,39 +44,48 @@ FLAT(add)
 FLAT(scale)
 {
     const vf factor = vf_set1(f->factor);
-    EACH(i) vf_put(f->y + i, vf_mul(factor, vf_load(f->a + i)), stream);
+    EACH(i) vf_put(f->y + i, vf_mul(factor, vf_take(f->a + i)), stream);
 }
 
 FLAT(axpy)
 {
     (void)stream; /* y is read too */
     const vf factor = vf_set1(f->factor);
-    EACH(i) vf_store(f->y + i, vf_fma(factor, vf_load(f->a + i), vf_load(f->y + i)));
+    EACH(i) vf_store(f->y + i, vf_fma(factor, vf_take(f->a + i), vf_take(f->y + i)));
 }
 
 FLAT(relu)
 {
     EACH(i)
     {
-        const vf a = vf_load(f->a + i);
+        const vf a = vf_take(f->a + i);
         vf_put(f->y + i, vf_gate(a, a), stream);
     }
 }
 
 FLAT(mask)
 {
-    EACH(i) vf_put(f->y + i, masked(vf_load(f->a + i), f->mask, i), stream);
+    EACH(i) vf_put(f->y + i, masked(vf_take(f->a + i), f->mask, i), stream);
+}
+
+INLINE void sigmoid(const tutti_flat *f, int count, size_t at, bool stream)
+{
+    vf x[TOGETHER];
+    TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
+    vf_sigmoid(count, x);
+    TOGETHER_EACH(i)
+    {
+        const vi lane = vi_add(vi_lanes(), vi_set1((int)((at + i * VLEN) % TUTTI_BLOCK)));
+        const vm fills_up = vi_ge_u(lane, vi_set1(f->lanes));
+        vf_put(f->y + at + i * VLEN, vf_select(fills_up, vf_zero(), x[i]), stream);
+    }
 }
 
 FLAT(sigmoid)
 {
-    const vi lanes = vi_set1(f->lanes);
-    EACH(i)
-    {
-        const vi lane = vi_add(vi_lanes(), vi_set1((int)(i % TUTTI_BLOCK)));
-        const vf y = vf_sigmoid(vf_load(f->a + i));
-        vf_put(f->y + i, vf_select(vi_ge_u(lane, lanes), vf_zero(), y), stream);
-    }
+    for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
+        sigmoid(f, TOGETHER, begin, stream);
+    for (; begin < end; begin += VLEN) sigmoid(f, 1, begin, stream);
 }
 
 FLAT(sigmoid_backward)
@@ -81,15 +93,25 @@ FLAT(sigmoid_backward)
     const vf one = vf_set1(1.0f);
     EACH(i)
     {
-        const vf y = vf_load(f->b + i);
-        const vf dx = vf_mul(vf_load(f->a + i), vf_mul(y, vf_sub(one, y)));
+        const vf y = vf_take(f->b + i);
+        const vf dx = vf_mul(vf_take(f->a + i), vf_mul(y, vf_sub(one, y)));
         vf_put(f->y + i, masked(dx, f->mask, i), stream);
     }
 }
 
+INLINE void tanh_of(const tutti_flat *f, int count, size_t at, bool stream)
+{
+    vf x[TOGETHER];
+    TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
+    vf_tanh(count, x);
+    TOGETHER_EACH(i) vf_put(f->y + at + i * VLEN, x[i], stream);
+}
+
 FLAT(tanh)
 {
-    EACH(i) vf_put(f->y + i, vf_tanh(vf_load(f->a + i)), stream);
+    for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
+        tanh_of(f, TOGETHER, begin, stream);
+    for (; begin < end; begin += VLEN) tanh_of(f, 1, begin, stream);
 }
 
 FLAT(tanh_backward)
@@ -97,20 +119,20 @@ FLAT(tanh_backward)
     const vf one = vf_set1(1.0f);
     EACH(i)
     {
-        const vf y = vf_load(f->b + i);
-        const vf dx = vf_mul(vf_load(f->a + i), vf_fma(vf_sub(vf_zero(), y), y, one));
+        const vf y = vf_take(f->b + i);
+        const vf dx = vf_mul(vf_take(f->a + i), vf_fma(vf_sub(vf_zero(), y), y, one));
         vf_put(f->y + i, masked(dx, f->mask, i), stream);
     }
 }
 
 FLAT(exp)
 {
-    EACH(i) vf_put(f->y + i, vf_exp(vf_load(f->a + i)), stream);
+    EACH(i) vf_put(f->y + i, vf_exp(vf_take(f->a + i)), stream);
 }
 
 FLAT(log)
 {
-    EACH(i) vf_put(f->y + i, vf_log(vf_load(f->a + i)), stream);
+    EACH(i) vf_put(f->y + i, vf_log(vf_take(f->a + i)), stream);
 }
 
 INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)
@@ -119,11 +141,11 @@ INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin,
     const vf mu = vf_set1(f->sgd->momentum), step = vf_set1(-f->sgd->lr);
     EACH(i)
     {
-        const vf w = vf_load(f->y + i);
-        const vf d = vf_fma(decay, w, vf_mul(scale, vf_load(f->a + i)));
+        const vf w = vf_take(f->y + i);
+        const vf d = vf_fma(decay, w, vf_mul(scale, vf_take(f->a + i)));
         vf move = d;
         if (momentum) {
-            move = vf_fma(mu, vf_load(f->v + i), d);
+            move = vf_fma(mu, vf_take(f->v + i), d);
             vf_store(f->v + i, move);
             if (nesterov) move = vf_fma(mu, move, d);
         }
@@ -142,5 +164,17 @@ FLAT(sgd)
 tutti_leaf_squares_fn NAME(op_leaf_squares);
 void NAME(op_leaf_squares)(size_t leaves, const float *x, double *sums)
 {
-    for (size_t i = 0; i < leaves; i++) sums[i] = squares_of_16(x + i * TUTTI_BLOCK);
+    size_t i = 0;
+    for (; i + SQUARE_LEAVES <= leaves; i += SQUARE_LEAVES) {
+        UNROLL(8)
+        for (size_t j = 0; j < SQUARE_LEAVES; j++)
+            __builtin_prefetch(x + (i + j) * TUTTI_BLOCK + TAKE_AHEAD, 0, 3);
+        squares_of_leaves(x + i * TUTTI_BLOCK, sums + i);
+    }
+    if (i == leaves) return;
+    float last[SQUARE_LEAVES * TUTTI_BLOCK] = {0};
+    double last_sums[SQUARE_LEAVES];
+    memcpy(last, x + i * TUTTI_BLOCK, (leaves - i) * TUTTI_BLOCK * sizeof *last);
+    squares_of_leaves(last, last_sums);
+    memcpy(sums + i, last_sums, (leaves - i) * sizeof *sums);
 }

@@ -149,8 +149,9 @@ void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
     const size_t vectors = blocks_of(c) * (size_t)pixels;
     const size_t first = (size_t)dropout->first_block * (size_t)pixels;
     const size_t floats = (size_t)n * vectors * TUTTI_BLOCK;
-    const tutti_drop drop = {(uint32_t)((double)dropout->rate * 0x1p32),
-                             1.0f / (1.0f - dropout->rate), dx != dy && tutti_streams(dx, floats)};
+    const tutti_drop drop = {tutti_dropout_numbers(dropout->rate) << 16,
+                             tutti_dropout_factor(dropout->rate),
+                             dx != dy && tutti_streams(dx, floats)};
     drop_job job = {row->ops->drop, dropout, drop, (size_t)n, vectors, first, dy, mask, dx};
     tutti_team_run(tutti_team_for(team, floats), drop_share, &job);
 }

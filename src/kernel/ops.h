@@ -87,15 +87,29 @@ void tutti_tanh_backward(const tutti_kernels *row, tutti_team *team, size_t coun
 
 /* ---- dropout (inverted: what stays is multiplied by 1/(1-rate)); y may be x, dx dy ---- */
 
-/* Nothing is stored: backward draws the same numbers again. Element e of a sample, counted in the
- * blocked layout over all channels of the layer, is dropped when number 64*(e/64) + 4*(e%16) +
- * e/16%4 of the sample's sequence is below rate * 2^32: sixteen Philox blocks fill four vectors
- * without a transposition. */
+/* Nothing is stored: backward draws the same numbers again. A number has 16 bits, and the rate is
+ * taken as the nearest multiple of 2^-16, in the factor too, so that the mean stays what it was.
+ * Element e of a sample, counted in the blocked layout over all channels of the layer, is dropped
+ * when its number is below rate * 2^16: the upper half of word 64*(e/128) + 4*(e%16) + e/16%4 of
+ * the sample's sequence when e/64 is even, else the lower half. So sixteen Philox blocks fill eight
+ * vectors without a transposition. */
 typedef struct tutti_dropout {
     float rate;           /* 0 <= rate < 1 */
     tutti_random_key key; /* key.sample: place of the first sample in the global minibatch */
     int first_block;      /* x holds channels from 16*first_block of the layer on; usually 0 */
 } tutti_dropout;
+
+/* Of 65536 numbers so many drop an element. */
+static inline uint32_t tutti_dropout_numbers(float rate)
+{
+    const uint32_t nearest = (uint32_t)((double)rate * 65536.0 + 0.5);
+    return nearest < 65535 ? nearest : 65535;
+}
+
+static inline float tutti_dropout_factor(float rate)
+{
+    return 65536.0f / (float)(65536 - tutti_dropout_numbers(rate));
+}
 
 void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tutti_dropout *dropout,
                            int n, int c, int pixels, const float *x, float *y);

@@ -23,7 +23,7 @@ typedef void tutti_leaf_squares_fn(size_t leaves, const float *x, double *sums);
 
 /* Vectors first .. end-1 (of 16 floats, counted over all channels of the layer) of the sample that
  * key->sample names; x, mask (may be NULL) and y point at vector 'first'. An element stays when its
- * number is >= threshold and is multiplied by 'factor'. */
+ * number, shifted left by 16, is >= threshold, and is multiplied by 'factor'. */
 typedef struct tutti_drop {
     uint32_t threshold;
     float factor;

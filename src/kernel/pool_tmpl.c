@@ -3,6 +3,7 @@
  * Forward walks the outputs and gathers each window; backward walks the inputs, so that each
  * element of dx is written once and nothing is read but what is small. */
 #include "kernel/isa/isa.h"
+#include "base/memory.h"
 #include "kernel/ops_kernels.h"
 
 enum { B = TUTTI_BLOCK };
@@ -35,6 +36,18 @@ INLINE int tap_of(const tutti_pool_shape *p, extent rows, extent columns, int ro
     return (row - rows.start) * p->s + column - columns.start;
 }
 
+/* The outputs begin .. end-1 of a row whose windows lie on the image from side to side. */
+typedef struct inner {
+    int begin, end;
+} inner;
+
+INLINE inner inner_of(const tutti_pool_shape *p, int out_w)
+{
+    const int begin = tutti_ceil_div(p->pad_left, p->stride_w), room = p->w + p->pad_left - p->s;
+    const int end = room < 0 ? 0 : room / p->stride_w + 1, last = end < out_w ? end : out_w;
+    return (inner){begin < last ? begin : last, last};
+}
+
 INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns, const float *x,
                           float *y, uint16_t *tap, bool stream)
 {
@@ -53,19 +66,67 @@ INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns
     }
 }
 
+/* Element 'tap' of a whole window of r x s elements that starts at 'from'; the last two rows and
+ * columns, new ones where windows lie two apart, are read ahead. */
+INLINE vf element(const float *from, int r, int s, int tap, size_t row)
+{
+    const float *at = from + tap / s * row + tap % s * B;
+    return tap / s >= r - 2 && tap % s >= s - 2 ? vf_take(at) : vf_load(at);
+}
+
+/* A whole window of known size without NaN; false when it has one. */
+INLINE bool max_of_numbers(const float *from, int r, int s, size_t row, float *y, uint16_t *tap,
+                           bool stream)
+{
+    for (int l = 0; l < B; l += VLEN) {
+        vf best = element(from + l, r, s, 0, row);
+        vm nan = vf_is_nan(best);
+        vi which = vi_set1(0);
+        UNROLL(9)
+        for (int t = 1; t < r * s; t++) {
+            const vf a = element(from + l, r, s, t, row);
+            nan = vm_or(nan, vf_is_nan(a));
+            which = vi_select(vf_gt(a, best), vi_set1(t), which);
+            best = vf_max(a, best);
+        }
+        if (vm_any(nan)) return false;
+        vf_put(y + l, best, stream);
+        if (tap) vi_store_u16(tap + l, which);
+    }
+    return true;
+}
+
+/* r and s are the kernel's, known to the compiler, or 0. */
+INLINE void max_pool(const tutti_pool_shape *p, int r, int s, const float *x, float *y,
+                     uint16_t *tap, bool stream)
+{
+    const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
+    const inner whole = inner_of(p, out_w);
+    const size_t row = (size_t)p->w * B;
+    for (int oh = 0; oh < out_h; oh++) {
+        const extent rows = rows_of(p, oh);
+        const bool high = r && rows.end - rows.begin == r;
+        for (int ow = 0; ow < out_w; ow++) {
+            const extent columns = columns_of(p, ow);
+            const size_t at = ((size_t)oh * out_w + ow) * B;
+            const float *from = x + rows.begin * row + (size_t)columns.begin * B;
+            uint16_t *const won = tap ? tap + at : NULL;
+            if (high && ow >= whole.begin && ow < whole.end &&
+                max_of_numbers(from, r, s, row, y + at, won, stream))
+                continue;
+            max_of_window(p, rows, columns, x, y + at, won, stream);
+        }
+    }
+    if (stream) vf_stream_end();
+}
+
 tutti_max_pool_fn NAME(op_max_pool);
 void NAME(op_max_pool)(const tutti_pool_shape *p, const float *x, float *y, uint16_t *tap,
                        bool stream)
 {
-    const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
-    for (int oh = 0; oh < out_h; oh++) {
-        const extent rows = rows_of(p, oh);
-        for (int ow = 0; ow < out_w; ow++) {
-            const size_t at = ((size_t)oh * out_w + ow) * B;
-            max_of_window(p, rows, columns_of(p, ow), x, y + at, tap ? tap + at : NULL, stream);
-        }
-    }
-    if (stream) vf_stream_end();
+    if (p->r == 2 && p->s == 2) max_pool(p, 2, 2, x, y, tap, stream);
+    else if (p->r == 3 && p->s == 3) max_pool(p, 3, 3, x, y, tap, stream);
+    else max_pool(p, 0, 0, x, y, tap, stream);
 }
 
 /* By what an average is divided: the elements on the image, or those of the padding too (but not
@@ -78,20 +139,41 @@ INLINE float divisor_of(const tutti_pool_shape *p, extent rows, extent columns)
     return (float)((below < p->r ? below : p->r) * (beside < p->s ? beside : p->s));
 }
 
-tutti_average_pool_fn NAME(op_average_pool);
-void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, bool stream)
+INLINE vf sum_of_window(const tutti_pool_shape *p, extent rows, extent columns, const float *x)
+{
+    vf sum = vf_zero();
+    for (int row = rows.begin; row < rows.end; row++)
+        for (int column = columns.begin; column < columns.end; column++)
+            sum = vf_add(sum, vf_take(x + ((size_t)row * p->w + column) * B));
+    return sum;
+}
+
+/* The same of a whole window of known size. */
+INLINE vf sum_of_elements(const float *from, int r, int s, size_t row)
+{
+    vf sum = vf_zero();
+    UNROLL(9)
+    for (int t = 0; t < r * s; t++) sum = vf_add(sum, element(from, r, s, t, row));
+    return sum;
+}
+
+INLINE void average_pool(const tutti_pool_shape *p, int r, int s, const float *x, float *y,
+                         bool stream)
 {
     const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
+    const inner whole = inner_of(p, out_w);
+    const size_t row = (size_t)p->w * B;
     for (int oh = 0; oh < out_h; oh++) {
         const extent rows = rows_of(p, oh);
+        const bool high = r && rows.end - rows.begin == r;
         for (int ow = 0; ow < out_w; ow++) {
             const extent columns = columns_of(p, ow);
+            const bool known = high && ow >= whole.begin && ow < whole.end;
             const vf divisor = vf_set1(divisor_of(p, rows, columns));
+            const float *from = x + rows.begin * row + (size_t)columns.begin * B;
             for (int l = 0; l < B; l += VLEN) {
-                vf sum = vf_zero();
-                for (int row = rows.begin; row < rows.end; row++)
-                    for (int column = columns.begin; column < columns.end; column++)
-                        sum = vf_add(sum, vf_load(x + ((size_t)row * p->w + column) * B + l));
+                const vf sum = known ? sum_of_elements(from + l, r, s, row)
+                                     : sum_of_window(p, rows, columns, x + l);
                 vf_put(y + ((size_t)oh * out_w + ow) * B + l, vf_div(sum, divisor), stream);
             }
         }
@@ -99,9 +181,18 @@ void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, 
     if (stream) vf_stream_end();
 }
 
+tutti_average_pool_fn NAME(op_average_pool);
+void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, bool stream)
+{
+    if (p->r == 2 && p->s == 2) average_pool(p, 2, 2, x, y, stream);
+    else if (p->r == 3 && p->s == 3) average_pool(p, 3, 3, x, y, stream);
+    else average_pool(p, 0, 0, x, y, stream);
+}
+
 /* ---- backward ----
  *
- * Where windows lie apart (the stride is at least the kernel, or there is one), an element of dx
+ * Max pooling with windows of 2x2 or 3x3 elements two apart, the usual ones, goes by unmax_pairs():
+ * from output to output, four elements of dx at a time. Otherwise: where windows lie apart (the stride is at least the kernel, or there is one), an element of dx
  * has one window or none: spread() goes from window to window along each row of dx. Where they
  * overlap, gather() goes from element to element and adds over the windows that hold it. */
 
@@ -144,7 +235,7 @@ INLINE vf part(const source *s, size_t at, int oh, int ow)
 /* The mask of average pooling is of dx's own layout. */
 INLINE vf finished(const source *s, vf sum, size_t at)
 {
-    return !s->max && s->mask ? vf_gate(sum, vf_load(s->mask + at)) : sum;
+    return !s->max && s->mask ? vf_gate(sum, vf_take(s->mask + at)) : sum;
 }
 
 INLINE void zero_columns(float *row, int begin, int end, bool stream)
@@ -234,9 +325,80 @@ INLINE void gather(const source *s, float *dx, bool stream)
     }
 }
 
+/* What an output has to give, by max pooling: to the element of its window that 'tap' names. */
+typedef struct given {
+    vf d;
+    vi tap;
+} given;
+
+INLINE given given_by(const source *s, bool exists, size_t at)
+{
+    if (!exists) return (given){vf_zero(), vi_set1(0)};
+    const vf d = vf_take(s->dy + at);
+    return (given){s->mask ? vf_gate(d, vf_take(s->mask + at)) : d, vi_load_u16(s->tap + at)};
+}
+
+INLINE vf with(vf sum, given g, int tap)
+{
+    return vf_add_where(vi_eq(g.tap, vi_set1(tap)), sum, g.d);
+}
+
+/* Elements (0, 0), (0, 1), (1, 0), (1, 1) of the window of output (i, j), which may lie beyond the
+ * last one. With 3x3 elements they are also the last ones of the windows before. */
+INLINE void unmax_square(const source *s, int size, int i, int j, int l, vf sum[4])
+{
+    const bool here_i = i < s->out_h, here_j = j < s->out_w;
+    const size_t row = (size_t)s->out_w * B, at = (size_t)i * row + (size_t)j * B + l;
+    UNROLL(4)
+    for (int k = 0; k < 4; k++) sum[k] = vf_zero();
+    if (size == 3) {
+        const given before = given_by(s, i && j, at - row - B);
+        const given above = given_by(s, i && here_j, at - row);
+        const given left = given_by(s, here_i && j, at - B);
+        sum[0] = with(with(with(sum[0], before, 8), above, 6), left, 2);
+        sum[1] = with(sum[1], above, 7);
+        sum[2] = with(sum[2], left, 5);
+    }
+    const given own = given_by(s, here_i && here_j, at);
+    UNROLL(4)
+    for (int k = 0; k < 4; k++) sum[k] = with(sum[k], own, k / 2 * size + k % 2);
+}
+
+INLINE void unmax_pairs(const source *s, int size, float *dx, bool stream)
+{
+    const tutti_pool_shape *p = s->p;
+    for (int i = 0; i <= s->out_h; i++) {
+        const int row = i * 2 - p->pad_top;
+        for (int j = 0; j <= s->out_w; j++) {
+            const int column = j * 2 - p->pad_left;
+            for (int l = 0; l < B; l += VLEN) {
+                vf sum[4];
+                unmax_square(s, size, i, j, l, sum);
+                UNROLL(4)
+                for (int k = 0; k < 4; k++) {
+                    const int r = row + k / 2, c = column + k % 2;
+                    if (r < 0 || r >= p->h || c < 0 || c >= p->w) continue;
+                    vf_put(dx + ((size_t)r * p->w + c) * B + l, sum[k], stream);
+                }
+            }
+        }
+    }
+}
+
+/* Whether unmax_pairs reaches all of dx: no more than a pair of rows and columns lies beyond the
+ * windows. */
+INLINE bool in_pairs(const source *s, int size)
+{
+    const tutti_pool_shape *p = s->p;
+    return s->max && p->r == size && p->s == size && p->stride_h == 2 && p->stride_w == 2 &&
+           (s->out_h + 1) * 2 - p->pad_top >= p->h && (s->out_w + 1) * 2 - p->pad_left >= p->w;
+}
+
 INLINE void backward(const source *s, float *dx, bool stream)
 {
-    if (s->p->stride_h >= s->p->r && s->p->stride_w >= s->p->s) spread(s, dx, stream);
+    if (in_pairs(s, 2)) unmax_pairs(s, 2, dx, stream);
+    else if (in_pairs(s, 3)) unmax_pairs(s, 3, dx, stream);
+    else if (s->p->stride_h >= s->p->r && s->p->stride_w >= s->p->s) spread(s, dx, stream);
     else gather(s, dx, stream);
     if (stream) vf_stream_end();
 }

@@ -37,8 +37,9 @@ bool tutti_ref_dropout_keeps(const tutti_dropout *dropout, int sample, size_t e)
 {
     tutti_random_key key = dropout->key;
     key.sample += (uint32_t)sample;
-    const size_t number = e / 64 * 64 + e % 16 * 4 + e / 16 % 4;
-    return tutti_random_u32(&key, number) >= (uint32_t)((double)dropout->rate * 0x1p32);
+    const uint32_t word = tutti_random_u32(&key, e / 128 * 64 + e % 16 * 4 + e / 16 % 4);
+    const uint32_t number = e / 64 % 2 ? word & 0xFFFF : word >> 16;
+    return number >= (uint32_t)((double)dropout->rate * 65536.0 + 0.5);
 }
 
 /* ---- local response normalisation ---- */

@@ -32,6 +32,24 @@ static inline vf vf_keep(vm m, vf a)
     return _mm256_and_ps(m, a);
 }
 
+static inline vf vf_add_where(vm m, vf sum, vf a)
+{
+    return _mm256_add_ps(sum, _mm256_and_ps(m, a));
+}
+static inline bool vm_any(vm m)
+{
+    return _mm256_movemask_ps(m) != 0;
+}
+static inline vm vf_unordered(vf a, vf b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+}
+static inline vf vf_copysign(vf a, vf b)
+{
+    const vf sign = _mm256_set1_ps(-0.0f);
+    return _mm256_or_ps(_mm256_andnot_ps(sign, a), _mm256_and_ps(sign, b));
+}
+
 static inline vi vi_set1(int x)
 {
     return _mm256_set1_epi32(x);
@@ -52,6 +70,10 @@ static inline vi vi_and(vi a, vi b)
 {
     return _mm256_and_si256(a, b);
 }
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm256_or_si256(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
@@ -63,6 +85,10 @@ static inline vi vi_xor3(vi a, vi b, vi c)
 static inline vi vi_shl23(vi a)
 {
     return _mm256_slli_epi32(a, 23);
+}
+static inline vi vi_shl16(vi a)
+{
+    return _mm256_slli_epi32(a, 16);
 }
 static inline vi vi_sar23(vi a)
 {
@@ -114,14 +140,25 @@ static inline vf vf_of_int(vi a)
     return _mm256_cvtepi32_ps(a);
 }
 
-static inline double squares_of_16(const float *x)
+enum { SQUARE_LEAVES = 4 };
+
+static inline __m256d squares_by_4(const float *x)
 {
     const __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(x + 4));
     const __m256d c = _mm256_cvtps_pd(_mm_loadu_ps(x + 8)),
                   d = _mm256_cvtps_pd(_mm_loadu_ps(x + 12));
     const __m256d low = _mm256_fmadd_pd(a, a, _mm256_mul_pd(c, c));
     const __m256d high = _mm256_fmadd_pd(b, b, _mm256_mul_pd(d, d));
-    const __m256d four = _mm256_add_pd(low, high);
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    return _mm256_add_pd(low, high);
+}
+static inline __m256d halves_of_2(const float *x) /* 2 lanes of leaves 0, 1 */
+{
+    const __m256d a = squares_by_4(x), b = squares_by_4(x + 16);
+    return _mm256_add_pd(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31));
+}
+static inline void squares_of_leaves(const float *x, double *sums)
+{
+    const __m256d a = halves_of_2(x), b = halves_of_2(x + 32);
+    const __m256d mixed = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+    _mm256_storeu_pd(sums, _mm256_permute4x64_pd(mixed, 0xd8));
 }

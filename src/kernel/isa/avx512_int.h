@@ -39,6 +39,28 @@ static inline vf vf_keep(vm m, vf a)
     return _mm512_maskz_mov_ps(m, a);
 }
 
+/* sum, with a added where m */
+static inline vf vf_add_where(vm m, vf sum, vf a)
+{
+    return _mm512_mask_add_ps(sum, m, sum, a);
+}
+static inline bool vm_any(vm m)
+{
+    return m != 0;
+}
+/* either is NaN */
+static inline vm vf_unordered(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
+/* |a| with the sign of b */
+static inline vf vf_copysign(vf a, vf b)
+{
+    const __m512i sign = _mm512_castps_si512(_mm512_set1_ps(-0.0f));
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(b), _mm512_castps_si512(a), 0xCA));
+}
+
 /* ---- integers ---- */
 
 static inline vi vi_set1(int x)
@@ -62,6 +84,10 @@ static inline vi vi_and(vi a, vi b)
 {
     return _mm512_and_si512(a, b);
 }
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm512_or_si512(a, b);
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
@@ -73,6 +99,10 @@ static inline vi vi_xor3(vi a, vi b, vi c)
 static inline vi vi_shl23(vi a)
 {
     return _mm512_slli_epi32(a, 23);
+}
+static inline vi vi_shl16(vi a)
+{
+    return _mm512_slli_epi32(a, 16);
 }
 /* arithmetic shifts */
 static inline vi vi_sar23(vi a)
@@ -131,15 +161,31 @@ static inline vf vf_of_int(vi a)
 
 /* ---- double ---- */
 
-/* The sum of the squares of 16 floats, by halves: x[l]^2 + x[l+8]^2, then 4 lanes, 2, 1. A square
- * of a float is exact in double, so fused or not makes no difference. */
-static inline double squares_of_16(const float *x)
+/* Sums of the squares of SQUARE_LEAVES leaves of 16 floats, each by halves: x[l]^2 + x[l+8]^2, then
+ * 4 lanes, 2, 1. A square of a float is exact in double, so fused or not makes no difference. The
+ * leaves are halved together: two leaves' halves side by side, then four's quarters, eight's. */
+enum { SQUARE_LEAVES = 8 };
+
+static inline __m512d squares_by_8(const float *x)
 {
     const __m512d a = _mm512_cvtps_pd(_mm256_loadu_ps(x));
     const __m512d b = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8));
-    const __m512d eight = _mm512_fmadd_pd(a, a, _mm512_mul_pd(b, b));
-    const __m256d four =
-        _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    return _mm512_fmadd_pd(a, a, _mm512_mul_pd(b, b));
+}
+static inline __m512d halves_of_2(const float *x) /* [leaf 0: 4 lanes | leaf 1: 4 lanes] */
+{
+    const __m512d a = squares_by_8(x), b = squares_by_8(x + 16);
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(a, b, 0xee));
+}
+static inline __m512d quarters_of_4(const float *x) /* 2 lanes of leaves 0, 1, 2, 3 */
+{
+    const __m512d a = halves_of_2(x), b = halves_of_2(x + 32);
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
+}
+static inline void squares_of_leaves(const float *x, double *sums)
+{
+    const __m512d a = quarters_of_4(x), b = quarters_of_4(x + 64);
+    const __m512d mixed = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_pd(sums, _mm512_permutexvar_pd(order, mixed));
 }

@@ -28,6 +28,16 @@ INLINE void vf_put(float *p, vf x, bool stream)
     else vf_store(p, x);
 }
 
+/* A load from a long array. It reads ahead: the processors' own prefetchers end at every page of
+ * 4096 bytes and stay closer the more there is to compute; without this, adding two arrays is
+ * 8 % slower, sigmoid 20 %. */
+enum { TAKE_AHEAD = 1024 };
+INLINE vf vf_take(const float *p)
+{
+    __builtin_prefetch(p + TAKE_AHEAD, 0, 3);
+    return vf_load(p);
+}
+
 /* Keeps a loaded vector in a register. gcc likes to make a load that several multiply-adds use part
  * of each of them, and loads are dear. */
 #if VLEN > 1

@@ -35,6 +35,23 @@ static inline vf vf_keep(vm m, vf a)
     return m ? a : 0.0f;
 }
 
+static inline vf vf_add_where(vm m, vf sum, vf a)
+{
+    return m ? sum + a : sum;
+}
+static inline bool vm_any(vm m)
+{
+    return m;
+}
+static inline vm vf_unordered(vf a, vf b)
+{
+    return a != a || b != b;
+}
+static inline vf vf_copysign(vf a, vf b)
+{
+    return __builtin_copysignf(a, b);
+}
+
 static inline vi vi_set1(int x)
 {
     return x;
@@ -55,6 +72,10 @@ static inline vi vi_and(vi a, vi b)
 {
     return a & b;
 }
+static inline vi vi_or(vi a, vi b)
+{
+    return a | b;
+}
 static inline vi vi_xor(vi a, vi b)
 {
     return a ^ b;
@@ -66,6 +87,10 @@ static inline vi vi_xor3(vi a, vi b, vi c)
 static inline vi vi_shl23(vi a)
 {
     return (vi)((uint32_t)a << 23);
+}
+static inline vi vi_shl16(vi a)
+{
+    return (vi)((uint32_t)a << 16);
 }
 static inline vi vi_sar23(vi a)
 {
@@ -119,11 +144,13 @@ static inline vf vf_of_int(vi a)
     return (float)a;
 }
 
-static inline double squares_of_16(const float *x)
+enum { SQUARE_LEAVES = 1 };
+
+static inline void squares_of_leaves(const float *x, double *sums)
 {
     double lane[8];
     for (int l = 0; l < 8; l++) lane[l] = (double)x[l] * x[l] + (double)x[l + 8] * x[l + 8];
     for (int half = 4; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    return lane[0];
+    sums[0] = lane[0];
 }
