@@ -169,7 +169,7 @@ static void check_concat(tutti_team *const teams[2], const concat_case *k)
     }
     fenced y = fenced_create((size_t)k->n * (size_t)((total + 15) / 16 * 16) * (size_t)k->pixels);
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_concat(r.team, k->n, k->parts, k->c, k->pixels, from, y.data);
+        tutti_concat(r.row, r.team, k->n, k->parts, k->c, k->pixels, from, y.data);
         for (size_t i = 0; i < y.count; i++)
             if (!is_channel(total, k->pixels, i)) assert_true(y.data[i] == 0.0f);
         tutti_concat_backward(r.row, r.team, k->n, k->parts, k->c, k->pixels, y.data, NULL, to);

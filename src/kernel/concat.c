@@ -16,6 +16,7 @@ typedef struct concat_job {
     float *const *dx;
     const float *dy;
     float *y;
+    bool stream; /* all of y, or of every dx, around the caches */
 } concat_job;
 
 static size_t blocks_of(int c)
@@ -30,14 +31,15 @@ static int channels_before(const concat_job *job, int part)
     return sum;
 }
 
-/* 'lanes' lanes of each pixel of a plane. */
-static void copy_lanes(int pixels, int lanes, const float *from, float *to)
+/* 'lanes' lanes of each pixel of a plane; 'stream' as in ops_kernels.h. */
+static void copy_lanes(const concat_job *job, int lanes, const float *from, float *to, bool stream)
 {
     if (lanes == B) {
-        memcpy(to, from, (size_t)pixels * B * sizeof *to);
+        const tutti_flat flat = {.a = from, .y = to, .stream = stream};
+        job->ops->mask(&flat, 0, (size_t)job->pixels * B);
         return;
     }
-    for (int i = 0; i < pixels; i++)
+    for (int i = 0; i < job->pixels; i++)
         memcpy(to + (size_t)i * B, from + (size_t)i * B, (size_t)lanes * sizeof *to);
 }
 
@@ -55,8 +57,8 @@ static void join_part(const concat_job *job, int part, const float *x, float *y)
         const int from = done % B, to = (first + done) % B;
         int lanes = B - (from > to ? from : to);
         if (lanes > c - done) lanes = c - done;
-        copy_lanes(job->pixels, lanes, x + (size_t)(done / B) * plane + from,
-                   y + (size_t)((first + done) / B) * plane + to);
+        copy_lanes(job, lanes, x + (size_t)(done / B) * plane + from,
+                   y + (size_t)((first + done) / B) * plane + to, job->stream);
         done += lanes;
     }
 }
@@ -82,10 +84,11 @@ static size_t floats_of(const concat_job *job)
     return (size_t)job->samples * blocks * (size_t)job->pixels * B;
 }
 
-void tutti_concat(tutti_team *team, int n, int parts, const int *c, int pixels,
-                  const float *const *x, float *y)
+void tutti_concat(const tutti_kernels *row, tutti_team *team, int n, int parts, const int *c,
+                  int pixels, const float *const *x, float *y)
 {
-    concat_job job = {.samples = n, .parts = parts, .pixels = pixels, .c = c, .x = x, .y = y};
+    concat_job job = {.ops = row->ops, .samples = n, .parts = parts, .pixels = pixels, .c = c};
+    job.x = x, job.y = y, job.stream = tutti_streams(y, floats_of(&job));
     tutti_team_run(tutti_team_for(team, floats_of(&job)), join_share, &job);
 }
 
@@ -98,8 +101,8 @@ static void split_part(const concat_job *job, int part, const float *dy, float *
         const int from = (first + done) % B, to = done % B;
         int lanes = B - (from > to ? from : to);
         if (lanes > c - done) lanes = c - done;
-        copy_lanes(job->pixels, lanes, dy + (size_t)((first + done) / B) * plane + from,
-                   dx + (size_t)(done / B) * plane + to);
+        copy_lanes(job, lanes, dy + (size_t)((first + done) / B) * plane + from,
+                   dx + (size_t)(done / B) * plane + to, job->stream);
         done += lanes;
     }
     if (c % B) zero_lanes(job->pixels, B - c % B, dx + (size_t)(c / B) * plane + c % B);
@@ -112,7 +115,10 @@ static void split_masked(const concat_job *job, int part, const float *dy, const
     const size_t plane = (size_t)job->pixels * B, first = (size_t)channels_before(job, part);
     const bool whole = first % B == 0 && job->c[part] % B == 0;
     if (!whole) split_part(job, part, dy, dx);
-    const tutti_flat flat = {.a = whole ? dy + first / B * plane : dx, .mask = mask, .y = dx};
+    const tutti_flat flat = {.a = whole ? dy + first / B * plane : dx,
+                             .mask = mask,
+                             .y = dx,
+                             .stream = whole && job->stream};
     job->ops->mask(&flat, 0, blocks_of(job->c[part]) * plane);
 }
 
@@ -137,6 +143,8 @@ void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, in
                            float *const *dx)
 {
     concat_job job = {.ops = row->ops, .samples = n, .parts = parts, .pixels = pixels, .c = c};
-    job.dy = dy, job.mask = mask, job.dx = dx;
+    job.dy = dy, job.mask = mask, job.dx = dx, job.stream = floats_of(&job) >= TUTTI_STREAMED;
+    for (int i = 0; i < parts; i++)
+        if (dx[i] && (uintptr_t)dx[i] % TUTTI_CACHE_LINE) job.stream = false;
     tutti_team_run(tutti_team_for(team, floats_of(&job)), split_share, &job);
 }

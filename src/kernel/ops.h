@@ -170,8 +170,8 @@ void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd 
 
 /* y [n][sum of c[i]] = x[0] | x[1] | ...; memory speed where all c but the last are multiples of
  * 16. */
-void tutti_concat(tutti_team *team, int n, int parts, const int *c, int pixels,
-                  const float *const *x, float *y);
+void tutti_concat(const tutti_kernels *row, tutti_team *team, int n, int parts, const int *c,
+                  int pixels, const float *const *x, float *y);
 /* dx[i] = its channels of dy, zero where mask[i] <= 0 (mask, or any mask[i], may be NULL). A part
  * whose dx[i] is NULL is skipped. */
 void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, int parts,

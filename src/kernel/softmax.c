@@ -12,6 +12,7 @@ typedef struct softmax_job {
     const int32_t *labels;
     float scale, *y, *loss;
     int32_t *rank;
+    bool stream;
 } softmax_job;
 
 static size_t row_of(int classes)
@@ -40,7 +41,8 @@ static void forward_share(void *arg, int member, int size)
 void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
                    const int32_t *labels, float *p, float *loss)
 {
-    softmax_job job = {row->ops, n, classes, x, labels, 0.0f, p, loss, NULL};
+    softmax_job job = {.ops = row->ops, .samples = n, .classes = classes, .x = x, .labels = labels};
+    job.y = p, job.loss = loss;
     run(team, forward_share, &job);
 }
 
@@ -54,7 +56,7 @@ static void backward_share(void *arg, int member, int size)
         float *dx = job->y + i * width;
         const int32_t label = job->labels[i];
         const float at_label = job->scale * (p[label] - 1.0f); /* before dx, which may be p */
-        const tutti_flat flat = {.a = p, .y = dx, .factor = job->scale};
+        const tutti_flat flat = {.a = p, .y = dx, .factor = job->scale, .stream = job->stream};
         job->ops->scale(&flat, 0, width);
         dx[label] = at_label;
     }
@@ -63,7 +65,9 @@ static void backward_share(void *arg, int member, int size)
 void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,
                             const float *p, const int32_t *labels, float scale, float *dx)
 {
-    softmax_job job = {row->ops, n, classes, p, labels, scale, dx, NULL, NULL};
+    const size_t floats = (size_t)n * row_of(classes);
+    softmax_job job = {.ops = row->ops, .samples = n, .classes = classes, .x = p, .labels = labels};
+    job.scale = scale, job.y = dx, job.stream = dx != p && tutti_streams(dx, floats);
     run(team, backward_share, &job);
 }
 
@@ -88,6 +92,6 @@ static void rank_share(void *arg, int member, int size)
 void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, const int32_t *labels,
                       int32_t *rank)
 {
-    softmax_job job = {NULL, n, classes, x, labels, 0.0f, NULL, NULL, rank};
+    softmax_job job = {.samples = n, .classes = classes, .x = x, .labels = labels, .rank = rank};
     run(team, rank_share, &job);
 }

@@ -149,7 +149,8 @@ static void forward_concat(const call *c)
         x[k] = tutti_node_x(c->m, c->node, k, c->pass);
         channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->nodes[from].channels;
     }
-    tutti_concat(c->team, c->n, layer->input_count, channels, c->node->pixels, x, c->node->y);
+    tutti_concat(c->row, c->team, c->n, layer->input_count, channels, c->node->pixels, x,
+                 c->node->y);
     if (c->relu) tutti_relu(c->row, c->team, c->count, c->node->y, c->node->y);
 }
 
