@@ -3,6 +3,7 @@
  *
  *   mpirun -n N bench/comm [--json] [--min BYTES] [--max BYTES] [--seconds S] [--chunk BYTES]
  *                          [--in-flight N] [--only sizes|overlap|idle] [--overlap-bytes BYTES]
+ *                          [--no-thread]
  *
  * Same buffers, alternating, best of many. The opponents run in the main thread without a detour;
  * ours go through the queue and the communication thread, as in training. Times are those of the
@@ -28,7 +29,7 @@ typedef struct bench {
     size_t bytes_min, bytes_max, chunk, overlap_bytes;
     double seconds; /* per size */
     const char *only;
-    bool json;
+    bool json, no_thread;
     int in_flight;
     float *partial, *whole;
 } bench;
@@ -264,6 +265,8 @@ static void parse(bench *b, int argc, char **argv)
         {"in-flight", required_argument, NULL, 'f'},
         {"only", required_argument, NULL, 'o'},
         {"overlap-bytes", required_argument, NULL, 'b'},
+        {"no-thread", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, '?'},
         {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (c) {
@@ -275,7 +278,13 @@ static void parse(bench *b, int argc, char **argv)
         case 'f': b->in_flight = atoi(optarg); break;
         case 'o': b->only = optarg; break;
         case 'b': b->overlap_bytes = strtoull(optarg, NULL, 0); break;
-        default: exit(2);
+        case 'n': b->no_thread = true; break;
+        default:
+            fprintf(stderr, "usage: mpirun -n N bench/comm [--json] [--only sizes|idle|overlap] "
+                            "[--min BYTES] [--max BYTES] [--seconds S]\n"
+                            "       [--overlap-bytes BYTES] [--chunk BYTES] [--in-flight CHUNKS] "
+                            "[--no-thread]\n");
+            exit(2);
         }
 }
 
@@ -297,6 +306,7 @@ int main(int argc, char **argv)
     options.compute_threads = 1;
     options.chunk_bytes = b.chunk;
     options.chunks_in_flight = b.in_flight;
+    options.no_thread = b.no_thread;
     must(&b, tutti_comm_open(&b.comm, &options));
     b.rank = tutti_comm_rank(b.comm);
     b.size = tutti_comm_size(b.comm);
