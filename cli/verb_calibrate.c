@@ -14,7 +14,7 @@ typedef struct calibrate_options {
 static const cli_option options[] = {
     {"NETS",      CLI_REST, AT(nets), .help = "measure the layers of these nets only; default: all of the zoo"},
     {"threads|t", CLI_INT,  AT(threads), 0, 65536, "0", .help = "of each rank, as in training; 0: OMP_NUM_THREADS, else one per core"},
-    {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "90", .help = "to spend on measuring, about"},
+    {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "100", .help = "to spend on measuring, about"},
     {"output|o",  CLI_TEXT, AT(output), .value = "FILE.platform", .help = "write this file instead of platform 'here'"},
     {.name = NULL},
 };

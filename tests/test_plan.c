@@ -66,21 +66,6 @@ static void what_does_not_fit_is_named(void **state)
     tutti_net_destroy(&net);
 }
 
-static void volume_rule_splits_what_the_equations_split(void **state)
-{
-    (void)state;
-    tutti_net *net = load("vgg-a");
-    tutti_plan *plan = NULL;
-    assert_int_equal(tutti_plan_create(&plan, net, 64), TUTTI_OK);
-    tutti_plan_set_by_volume(plan, net, 256);
-    assert_string_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "conv8")), "data");
-    assert_string_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "conv1")), "data");
-    assert_string_not_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "fc6")), "data");
-    assert_string_not_equal(tutti_plan_split(plan, tutti_net_find_layer(net, "fc7")), "data");
-    tutti_plan_destroy(&plan);
-    tutti_net_destroy(&net);
-}
-
 /* Two layers; forward 1 + 1, backward 1 w, 1 b, 1 w: five seconds of computing. */
 static const tutti_op program[] = {
     {TUTTI_OP_WAIT, 0, 0},    {TUTTI_OP_COMPUTE, 0, 1}, {TUTTI_OP_WAIT, 1, 0},
@@ -94,7 +79,8 @@ static double step(double reduce0, double reduce1, double steals, int in_order, 
 {
     tutti_chain chains[2] = {{.reduce = reduce0, .broadcast = reduce0},
                              {.reduce = reduce1, .broadcast = reduce1}};
-    const double seconds = tutti_timeline_step(program, OPS, chains, 2, steals, in_order, NULL);
+    const tutti_channel channel = {steals, 1, in_order};
+    const double seconds = tutti_timeline_step(program, OPS, chains, 2, &channel, NULL);
     waited[0] = chains[0].waited;
     waited[1] = chains[1].waited;
     return seconds;
@@ -140,7 +126,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_survives_its_text),
         cmocka_unit_test(what_does_not_fit_is_named),
-        cmocka_unit_test(volume_rule_splits_what_the_equations_split),
         cmocka_unit_test(overlap_hides_what_fits),
         cmocka_unit_test(priority_lets_the_first_layer_overtake),
         cmocka_unit_test(a_stolen_core_is_paid_for),

@@ -201,6 +201,6 @@ tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pa
                     .relu = node->layer->activation == TUTTI_ACT_RELU};
     forward_table[node->layer->kind](&c);
     activate(&c);
-    node->times.forward += tutti_now() - start;
+    if (pass->training) node->times.forward += tutti_now() - start;
     return TUTTI_OK;
 }

@@ -169,7 +169,7 @@ typedef struct tutti_oddity {
  * step yet. */
 tutti_oddity tutti_model_oddity(const tutti_model *model);
 
-/* Seconds spent since the last reset, by layer. 'move' is time in hooks.move. */
+/* Seconds spent on training since the last reset, by layer. 'move' is time in hooks.move. */
 typedef struct tutti_layer_times {
     double forward, backward_weights, backward_data, move;
 } tutti_layer_times;

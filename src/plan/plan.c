@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "kernel/fc.h"
-#include "plan/balance.h"
-#include "plan/volumes.h"
 
 tutti_status tutti_plan_create(tutti_plan **out, const tutti_net *net, int nodes)
 {
@@ -60,22 +58,6 @@ void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net)
 {
     for (int i = 0; i < plan->layers; i++)
         if (tutti_plan_may(net, i, plan->nodes, 1)) plan->groups[i] = 1;
-}
-
-void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch)
-{
-    for (int i = 0; i < plan->layers; i++) {
-        const tutti_balance_layer l = tutti_balance_of(&net->layers[i]);
-        double least = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, plan->nodes);
-        for (int g = plan->nodes - 1; g >= 1; g--) {
-            if (!tutti_plan_may(net, i, plan->nodes, g)) continue;
-            const double bytes = tutti_balance_hybrid_bytes(&l, batch, 1, plan->nodes, g);
-            if (bytes < least) {
-                least = bytes;
-                plan->groups[i] = g;
-            }
-        }
-    }
 }
 
 const char *tutti_plan_split(const tutti_plan *plan, int layer)

@@ -28,10 +28,6 @@ void tutti_plan_destroy(tutti_plan **plan);
 /* Every fully connected layer that can be split over all nodes is. */
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net);
 
-/* The rule of the balance equations, layer by layer: the divisor G of the nodes with the least
- * volume, for a minibatch of 'batch'. */
-void tutti_plan_set_by_volume(tutti_plan *plan, const tutti_net *net, int batch);
-
 /* Reads the plan's text from a file or from memory ('name' stands for the file in messages). */
 tutti_status tutti_plan_read(tutti_plan **out, const tutti_net *net, int nodes,
                              const char *path) TUTTI_MUST_CHECK;

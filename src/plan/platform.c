@@ -100,7 +100,15 @@ static tutti_status read_bandwidth(tutti_text *text, tutti_platform *p)
 }
 static tutti_status read_steals(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "a fraction", bare, &p->steals);
+    static const tutti_key keys[] = {
+        {"beside", TUTTI_KEY_REAL, offsetof(tutti_platform, beside), 1, 1000, false},
+        {.name = NULL}};
+    TUTTI_TRY(real(text, "a fraction", bare, &p->steals));
+    return tutti_text_keys(text, keys, p);
+}
+static tutti_status read_meeting(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "seconds, as 50us", time_units, &p->meeting);
 }
 static tutti_status read_update(tutti_text *text, tutti_platform *p)
 {
@@ -192,11 +200,11 @@ static const struct {
     const char *word;
     line_reader *read;
 } lines[] = {
-    {"title", read_title},       {"machine", read_machine}, {"nodes", read_nodes},
-    {"peak", read_peak},         {"memory", read_memory},   {"memory-bandwidth", read_bandwidth},
-    {"link", read_link},         {"steals", read_steals},   {"topology", read_topology},
-    {"rate", read_rate},         {"net", read_net},         {"layer", read_layer},
-    {"exchange", read_exchange}, {"update", read_update},
+    {"title", read_title},       {"machine", read_machine},   {"nodes", read_nodes},
+    {"peak", read_peak},         {"memory", read_memory},     {"memory-bandwidth", read_bandwidth},
+    {"link", read_link},         {"steals", read_steals},     {"meeting", read_meeting},
+    {"topology", read_topology}, {"rate", read_rate},         {"net", read_net},
+    {"layer", read_layer},       {"exchange", read_exchange}, {"update", read_update},
 };
 
 static tutti_status read_line(tutti_text *text, tutti_platform *p)
@@ -209,8 +217,8 @@ static tutti_status read_line(tutti_text *text, tutti_platform *p)
         }
     return tutti_text_fail(text, word,
                            "a platform has title, machine, nodes, peak, memory, "
-                           "memory-bandwidth, link, steals, topology, rate, net, layer, exchange "
-                           "and update");
+                           "memory-bandwidth, link, steals, meeting, topology, rate, net, "
+                           "layer, exchange and update");
 }
 
 static tutti_status check(const tutti_platform *p)

@@ -6,7 +6,9 @@
  *     memory 128GB
  *     memory-bandwidth 136GB/s
  *     link 8GB/s latency=1.5us overlap=1    # per direction; 1: full duplex, 0: half
- *     steals 0                              # of the channel's time that computing loses
+ *     steals 0.4 beside=2                   # of the channel's time beside computing, what computing
+ *                                           # loses; times as long as alone the channel takes there
+ *     meeting 50us                          # what the ranks lose whenever they wait for each other
  *     topology dragonfly                    # star, fat-tree, dragonfly, torus
  *     rate conv 1 0.55                      # fraction of the peak at 1 sample a node,
  *     rate conv 16 0.65                     # at 16; between them the logarithm decides
@@ -75,8 +77,9 @@ typedef struct tutti_platform {
     double link;             /* bytes/s, each direction */
     double latency;          /* seconds */
     double overlap;          /* of sending and receiving */
-    double steals;
-    double update; /* seconds a parameter; 0: by the memory bandwidth */
+    double steals, beside;
+    double meeting; /* seconds */
+    double update;  /* seconds a parameter; 0: by the memory bandwidth */
     int rate_count, net_count, layer_count, exchange_count;
     tutti_rate *rates;
     tutti_net_rate *nets;
@@ -88,6 +91,8 @@ typedef struct tutti_platform {
  * variable TUTTI_PLATFORMS (separated by colons), in tutti_platform_home, then among those that
  * came with the library; a name with a '/' or ending in ".platform" is a path. */
 tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
+/* Is there such a file (tutti_platform_load may still find it wrong)? */
+bool tutti_platform_exists(const char *name);
 tutti_status tutti_platform_parse(tutti_platform **out, const char *name,
                                   const char *content) TUTTI_MUST_CHECK;
 struct tutti_text;

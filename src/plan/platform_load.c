@@ -61,13 +61,24 @@ static tutti_status unknown(const char *name)
                       list);
 }
 
+/* A file of that name, in the user's directories or where measurements are kept. */
+static bool find_file(char *path, size_t size, const char *name)
+{
+    return tutti_text_find(path, size, "TUTTI_PLATFORMS", name, ".platform") ||
+           is_at_home(path, size, name);
+}
+
+bool tutti_platform_exists(const char *name)
+{
+    char path[4096];
+    return find_file(path, sizeof path, name);
+}
+
 tutti_status tutti_platform_load(tutti_platform **out, const char *name)
 {
     char path[4096];
     if (tutti_text_is_path(name, ".platform")) return load_path(out, name, name);
-    if (tutti_text_find(path, sizeof path, "TUTTI_PLATFORMS", name, ".platform"))
-        return load_path(out, path, name);
-    if (is_at_home(path, sizeof path, name)) return load_path(out, path, name);
+    if (find_file(path, sizeof path, name)) return load_path(out, path, name);
     for (const tutti_known_platform *k = tutti_platforms; k->name; k++)
         if (!strcmp(k->name, name)) return tutti_platform_parse(out, k->name, k->text);
     return unknown(name);

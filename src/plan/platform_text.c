@@ -1,4 +1,5 @@
 /* A platform as text, as platform.c reads it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ static void write_node(FILE *out, const tutti_platform *p)
     if (p->link > 0)
         fprintf(out, "link %.6gGB/s latency=%.6gus overlap=%g\n", p->link * 1e-9, p->latency * 1e6,
                 p->overlap);
-    if (p->steals > 0) fprintf(out, "steals %.4g\n", p->steals);
+    if (p->steals > 0) fprintf(out, "steals %.4g beside=%.4g\n", p->steals, fmax(p->beside, 1));
+    if (p->meeting > 0) fprintf(out, "meeting %.4gus\n", p->meeting * 1e6);
     fprintf(out, "topology %s\n", p->topology);
     if (p->update > 0) fprintf(out, "update %.6g\n", p->update);
 }

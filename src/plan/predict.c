@@ -61,12 +61,14 @@ static double move_bytes(const builder *b, int layer)
     return bytes;
 }
 
+/* Forward and backward each: the move itself, and meeting the other ranks for it. */
 static double move_seconds(const builder *b, int layer)
 {
     const int smaller =
         input_groups(b, layer) < b->lives[layer] ? input_groups(b, layer) : b->lives[layer];
     const double bytes = move_bytes(b, layer);
-    return bytes > 0 ? tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes)
+    return bytes > 0 ? tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes) +
+                           b->platform->meeting
                      : 0;
 }
 
@@ -139,7 +141,7 @@ static void add_backward(builder *b, int layer)
         add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer));
     }
     if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_GATE, layer, 0);
-    if (!exchanges) add_op(b, TUTTI_OP_COMPUTE, layer, p->update);
+    if (!exchanges) add_op(b, TUTTI_OP_COMPUTE, -1, p->update);
 }
 
 static void add_exchanges_at_the_end(builder *b)
@@ -155,20 +157,23 @@ static void add_exchanges_at_the_end(builder *b)
 static void run(builder *b)
 {
     tutti_prediction *out = b->out;
-    double moved = 0;
     place_layers(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));
-    add_op(b, TUTTI_OP_COMPUTE, 0, out->input_s);
+    add_op(b, TUTTI_OP_COMPUTE, -1, out->input_s);
+    if (b->plan->nodes > 1) add_op(b, TUTTI_OP_EXCHANGE, -1, b->platform->meeting);
     for (int i = 0; i < b->net->layer_count; i++) add_forward(b, i);
     for (int i = b->net->layer_count - 1; i >= 0; i--) add_backward(b, i);
     if (!b->options->overlap) add_exchanges_at_the_end(b);
-    out->step_s = tutti_timeline_step(b->ops, b->op_count, b->chains, b->net->layer_count,
-                                      b->platform->steals, !b->options->priority, &moved);
+    const tutti_channel channel = {b->platform->steals, b->platform->beside, !b->options->priority};
+    out->step_s =
+        tutti_timeline_step(b->ops, b->op_count, b->chains, b->net->layer_count, &channel, NULL);
+    if (b->plan->nodes > 1) out->exposed_s = b->platform->meeting;
     for (int i = 0; i < b->net->layer_count; i++) {
         tutti_layer_prediction *p = &out->layer[i];
         const double moves = move_seconds(b, i) * (b->net->layers[i].trains_below ? 2 : 1);
         p->exposed = b->chains[i].waited + moves;
+        p->elapsed = b->chains[i].computed;
         out->exposed_s += p->exposed;
         out->comm_s += p->comm;
         out->memory += p->memory;
@@ -189,7 +194,7 @@ tutti_status tutti_predict_step(tutti_prediction **out, const tutti_net *net,
                           "-n %d tutti calibrate'",
                           platform->name, plan->nodes);
     if ((s = tutti_alloc(&b.out, 1, sizeof *b.out + layers * sizeof *b.out->layer))) goto out;
-    if ((s = tutti_alloc(&b.ops, layers * OPS_PER_LAYER + 1, sizeof *b.ops))) goto out;
+    if ((s = tutti_alloc(&b.ops, layers * OPS_PER_LAYER + 2, sizeof *b.ops))) goto out;
     if ((s = tutti_alloc(&b.chains, layers, sizeof *b.chains))) goto out;
     if ((s = tutti_alloc(&b.lives, layers, sizeof *b.lives))) goto out;
     b.out->nodes = plan->nodes;

@@ -13,6 +13,7 @@ typedef struct tutti_predict_options {
 
 typedef struct tutti_layer_prediction {
     tutti_pass_seconds compute;
+    double elapsed; /* of computing, beside the channel: with what that steals */
     double update;  /* SGD on what this node owns */
     double comm;    /* of the layer's own exchange and moves, hidden or not */
     double exposed; /* what computing waits for */

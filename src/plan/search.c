@@ -73,7 +73,9 @@ static double move_cost(const search *s, int layer, int from, int to)
     double bytes = 0;
     if (from != to && from < s->nodes) bytes += own * (1 - (double)from / s->nodes);
     if (to < s->nodes) bytes += own * ((double)s->nodes / to - 1);
-    return 2 * tutti_platform_move(s->platform, (double)s->nodes / (from < to ? from : to), bytes);
+    if (bytes <= 0) return 0;
+    const double members = (double)s->nodes / (from < to ? from : to);
+    return 2 * (tutti_platform_move(s->platform, members, bytes) + s->platform->meeting);
 }
 
 static void programme(search *s, double price)

@@ -18,7 +18,7 @@ typedef struct world {
     const tutti_chain *chains;
     job jobs[MOST_CHAINS];
     int count;
-    double now, steals;
+    double now, steals, beside;
     long turns;
     bool in_order;
 } world;
@@ -47,16 +47,18 @@ static void finish_phase(world *w, int i)
     else j->phase = j->phase == REDUCING ? GATED : IDLE;
 }
 
-/* Lets the channel work for at most 'seconds'; returns how long it did. Stops when a phase ends. */
-static double serve(world *w, double seconds)
+/* Lets the channel work for at most 'seconds', 'slower' times as slow as alone; returns how long it
+ * did. Stops when a phase ends. */
+static double serve(world *w, double seconds, double slower)
 {
     const int i = most_urgent(w);
     if (i < 0) return 0;
     job *j = &w->jobs[i];
-    const double spent = fmin(seconds, j->left);
-    j->left -= spent;
+    const bool ends = j->left * slower <= seconds;
+    const double spent = ends ? j->left * slower : seconds;
+    j->left -= spent / slower;
     w->now += spent;
-    if (j->left <= 0) finish_phase(w, i);
+    if (ends) finish_phase(w, i);
     return spent;
 }
 
@@ -69,14 +71,14 @@ static void compute(world *w, double work)
             w->now += work;
             return;
         }
-        work -= serve(w, speed > 0 ? work / speed : INFINITY) * speed;
+        work -= serve(w, speed > 0 ? work / speed : INFINITY, w->beside) * speed;
     }
 }
 
 static double wait_for(world *w, int layer)
 {
     const double start = w->now;
-    while (w->jobs[layer].phase != IDLE && most_urgent(w) >= 0) serve(w, INFINITY);
+    while (w->jobs[layer].phase != IDLE && most_urgent(w) >= 0) serve(w, INFINITY, 1);
     return w->now - start;
 }
 
@@ -89,6 +91,7 @@ static void open_gate(world *w, int layer)
 
 static void run(world *w, const tutti_op *op, tutti_chain *chains, double *exchanged)
 {
+    const double start = w->now;
     switch (op->kind) {
     case TUTTI_OP_COMPUTE: compute(w, op->seconds); break;
     case TUTTI_OP_SUBMIT:
@@ -101,20 +104,23 @@ static void run(world *w, const tutti_op *op, tutti_chain *chains, double *excha
         *exchanged += op->seconds;
         break;
     }
+    if (op->kind == TUTTI_OP_COMPUTE && op->layer >= 0)
+        chains[op->layer].computed += w->now - start;
 }
 
 double tutti_timeline_step(const tutti_op *ops, int op_count, tutti_chain *chains, int chain_count,
-                           double steals, int in_order, double *exchanged)
+                           const tutti_channel *channel, double *exchanged)
 {
     world w = {.chains = chains,
                .count = chain_count < MOST_CHAINS ? chain_count : MOST_CHAINS,
-               .steals = steals,
-               .in_order = in_order != 0};
+               .steals = channel->steals,
+               .beside = channel->beside > 1 ? channel->beside : 1,
+               .in_order = channel->in_order};
     double begun = 0, in_exchange = 0;
     for (int step = 0; step <= WARM_UP_STEPS; step++) {
         begun = w.now;
         in_exchange = 0;
-        for (int i = 0; i < chain_count; i++) chains[i].waited = 0;
+        for (int i = 0; i < chain_count; i++) chains[i].waited = chains[i].computed = 0;
         for (int i = 0; i < op_count; i++) run(&w, &ops[i], chains, &in_exchange);
     }
     if (exchanged) *exchanged = in_exchange;

@@ -11,12 +11,15 @@
  *   channel                             [fc8 reduce][fc8 bcast][fc7 ..   ^ must be done here
  *
  * Where cores are scarce, the channel's own work (adding, copying) is done by a core that would
- * else compute: 'steals' says how much of the channel's busy time computing loses. */
+ * else compute. Then the channel is slower beside computing than alone, and computing loses part of
+ * the time the channel is busy. */
 #ifndef TUTTI_PLAN_TIMELINE_H
 #define TUTTI_PLAN_TIMELINE_H
 
+#include <stdbool.h>
+
 typedef enum tutti_op_kind {
-    TUTTI_OP_COMPUTE,  /* for 'seconds' */
+    TUTTI_OP_COMPUTE,  /* for 'seconds'; of no layer: -1 */
     TUTTI_OP_SUBMIT,   /* the chain of 'layer' may begin */
     TUTTI_OP_GATE,     /* ... and go on with its part-broadcast */
     TUTTI_OP_WAIT,     /* until the chain of 'layer' is done; at once if never submitted */
@@ -33,12 +36,19 @@ typedef struct tutti_op {
 typedef struct tutti_chain {
     double reduce, broadcast; /* seconds of the channel */
     double waited;            /* out: seconds the compute thread waited for it, in the last step */
+    double computed;          /* out: ... computed for the layer, slowed down by the channel */
 } tutti_chain;
 
+typedef struct tutti_channel {
+    double steals; /* of its busy time beside computing, what computing loses */
+    double beside; /* times as slow beside computing as alone; below 1 counts as 1 */
+    bool in_order; /* serves layers as submitted, not the lowest first */
+} tutti_channel;
+
 /* Seconds of one step in the steady state. 'ops' is the program of one step; chains[layer] has
- * 'chain_count' entries, layer 0 being the most urgent; in_order serves them as submitted instead.
- * exchanged (may be NULL) is set to the seconds spent in exchanges. */
+ * 'chain_count' entries, layer 0 being the most urgent. exchanged (may be NULL) is set to the
+ * seconds spent in exchanges. */
 double tutti_timeline_step(const tutti_op *ops, int op_count, tutti_chain *chains, int chain_count,
-                           double steals, int in_order, double *exchanged);
+                           const tutti_channel *channel, double *exchanged);
 
 #endif

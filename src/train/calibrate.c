@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,11 +14,11 @@
 #include "train/machine.h"
 
 /* The shares of the time: the machine itself, the exchanges, and what is left for the nets. */
-static const double machine_share = 0.03, exchange_share = 0.2;
+static const double machine_share = 0.03, exchange_share = 0.15;
 
 tutti_calibrate_options tutti_calibrate_defaults(void)
 {
-    return (tutti_calibrate_options){.seconds = 90};
+    return (tutti_calibrate_options){.seconds = 100};
 }
 
 tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values, int count)
@@ -65,7 +64,7 @@ static tutti_status look(tutti_calibration *c, tutti_facts *facts)
     TUTTI_TRY(tutti_alloc(&c->platform, 1, sizeof *c->platform));
     TUTTI_TRY(tutti_kernels_choose(&c->row));
     TUTTI_TRY(tutti_topology_open(&topology));
-    tutti_status s = tutti_team_create(&c->team, c->options->threads);
+    tutti_status s = tutti_team_create(&c->team, tutti_comm_compute_threads(c->comm));
     if (s == TUTTI_OK) s = tutti_facts_collect(facts, topology, c->row, c->team);
     tutti_topology_close(&topology);
     c->caches = (tutti_caches){facts->cache[0], facts->cache[1], facts->cache[2]};
@@ -103,50 +102,6 @@ static tutti_status measure_machine(tutti_calibration *c, double seconds)
     tutti_calibration_say(c, "  peak %.0f GFLOP/s, memory %.1f GB/s a rank", p->peak * 1e-9,
                           p->memory_bandwidth * 1e-9);
     return TUTTI_OK;
-}
-
-/* ---- the nets ---- */
-
-typedef struct zoo {
-    int count;
-    tutti_net *nets[256];
-} zoo;
-
-static tutti_status load_nets(const tutti_calibrate_options *o, zoo *z)
-{
-    const int most = (int)(sizeof z->nets / sizeof *z->nets);
-    for (int i = 0; i < (o->net_count ? o->net_count : most); i++) {
-        const char *name = o->net_count ? o->nets[i] : tutti_net_known(i);
-        if (!name) break;
-        if (i == most) return tutti_fail(TUTTI_ARGUMENT, "more than %d nets", most);
-        TUTTI_TRY(tutti_net_load(&z->nets[i], name));
-        z->count = i + 1;
-    }
-    return TUTTI_OK;
-}
-
-static double flops(const tutti_net *net)
-{
-    return (double)tutti_net_total(net).train_flops;
-}
-
-static int by_flops(const void *a, const void *b)
-{
-    const double x = flops(*(tutti_net *const *)a), y = flops(*(tutti_net *const *)b);
-    return (x > y) - (x < y);
-}
-
-/* The smallest net first: what it leaves of its share goes to the larger ones. */
-static tutti_status measure_nets(tutti_calibration *c, double seconds)
-{
-    zoo z = {0};
-    const double end = tutti_now() + seconds;
-    tutti_status s = tutti_comm_agree(c->comm, load_nets(c->options, &z));
-    qsort(z.nets, (size_t)z.count, sizeof *z.nets, by_flops);
-    for (int i = 0; i < z.count && s == TUTTI_OK; i++)
-        s = tutti_calibrate_net(c, z.nets[i], (end - tutti_now()) / (z.count - i));
-    for (int i = 0; i < z.count; i++) tutti_net_destroy(&z.nets[i]);
-    return s;
 }
 
 /* ---- the file ---- */
@@ -201,7 +156,7 @@ static tutti_status measure(tutti_calibration *c)
     const double exchanging = c->ranks > 1 ? seconds * exchange_share : 0;
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
-    TUTTI_TRY(measure_nets(c, seconds - (tutti_now() - c->begun)));
+    TUTTI_TRY(tutti_calibrate_zoo(c, seconds - (tutti_now() - c->begun)));
     return tutti_comm_agree(c->comm, save(c));
 }
 

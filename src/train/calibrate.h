@@ -1,7 +1,8 @@
 /* Measuring a platform: nets layer by layer, and what joins the ranks.
  *
  *   calibrate.c            the whole call: machine, order of things, the file
- *   calibrate_net.c        a net's layers with several numbers of samples
+ *   calibrate_zoo.c        which nets with how many samples, in the time there is
+ *   calibrate_net.c        a net's layers with so many samples
  *   calibrate_exchange.c   part-reduce and part-broadcast against ranks and bytes; what the
  *                          communication thread takes from the computing
  *
@@ -37,9 +38,20 @@ tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
 /* A line for people, on rank 0. */
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);
 
-/* Collective. Measures the net in about 'seconds', with as many samples as that allows. */
-tutti_status tutti_calibrate_net(tutti_calibration *c, const tutti_net *net,
-                                 double seconds) TUTTI_MUST_CHECK;
+/* A net with so many samples on each rank. */
+typedef struct tutti_point {
+    const tutti_net *net;
+    int samples;
+    double step;  /* the best so far */
+    double setup; /* what measuring it takes before the first step */
+} tutti_point;
+
+/* Collective. Measures a point once more, for about 'seconds' or one step. */
+tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point,
+                                   double seconds) TUTTI_MUST_CHECK;
+
+/* Collective. Measures the nets that were asked for, in about 'seconds'. */
+tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;
 
 /* Collective. With one rank there is nothing to do. */
 tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;

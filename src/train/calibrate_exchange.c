@@ -1,6 +1,7 @@
 /* What joins the ranks: part-reduce and part-broadcast against ranks and bytes, alone; and beside
  * computing, where cores are scarce, how much of the computing they cost. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -105,7 +106,7 @@ typedef struct work {
     long rounds;
 } work;
 
-static void compute(void *arg, int member, int size)
+static void burn(void *arg, int member, int size)
 {
     const work *w = arg;
     float sink;
@@ -113,51 +114,117 @@ static void compute(void *arg, int member, int size)
     (void)w->row->fma_rounds(w->rounds, &sink);
 }
 
-static tutti_status time_both(wires *w, tutti_exchange *x, work *job, double *computing,
-                              double *channel)
+static double compute(const wires *w, work *job)
+{
+    const double start = tutti_now();
+    tutti_team_run(w->c->team, burn, job);
+    return tutti_now() - start;
+}
+
+/* Collective. As much computing as takes rank 0 about 'seconds', the same on all ranks. */
+static tutti_status work_for(const wires *w, double seconds, work *job)
+{
+    double took = INFINITY;
+    *job = (work){w->c->row, 100000};
+    for (int i = 0; i < 3; i++) took = fmin(took, compute(w, job));
+    job->rounds = (long)((double)job->rounds * seconds / took) + 1;
+    return tutti_comm_broadcast(w->c->comm, 0, &job->rounds, sizeof job->rounds);
+}
+
+/* A try: computing with the exchange behind it, and how long the channel was busy. */
+static tutti_status compute_beside(wires *w, tutti_exchange *x, work *job, double *computing,
+                                   double *busy)
 {
     TUTTI_TRY(tutti_comm_barrier(w->c->comm));
     const double start = tutti_now();
-    if (x) tutti_exchange_start(x);
-    tutti_team_run(w->c->team, compute, job);
+    tutti_exchange_start(x);
+    (void)compute(w, job);
     *computing = tutti_now() - start;
-    if (x) {
-        TUTTI_TRY(tutti_exchange_wait(x));
-        const tutti_exchange_stats s = tutti_exchange_statistics(x);
-        *channel = s.done - s.begun;
-    }
+    TUTTI_TRY(tutti_exchange_wait(x));
+    const tutti_exchange_stats s = tutti_exchange_statistics(x);
+    *busy = s.done - s.begun;
     return TUTTI_OK;
 }
 
-/* The share of an exchange's time that computing loses: enough computing is under way to outlast
- * it. The least of several tries on each rank, the mean of the ranks. */
-static tutti_status time_steals(wires *w, size_t bytes)
+/* What a part-reduce and the computing that outlasts it cost each other: of several tries the
+ * shortest of each, on the rank where computing loses most. */
+static tutti_status try_beside(wires *w, tutti_exchange *x, double alone)
 {
-    tutti_platform *p = w->c->platform;
-    const tutti_exchange_rate *last = &p->exchanges[p->exchange_count - 1];
-    const double wanted = 4 * last->reduce * (double)bytes / last->bytes;
-    work job = {w->c->row, 100000};
-    tutti_exchange *x = NULL;
-    double alone, beside, channel = 0, best_alone = INFINITY, best_lost = INFINITY;
-    TUTTI_TRY(time_both(w, NULL, &job, &alone, NULL));
-    job.rounds = (long)((double)job.rounds * fmax(wanted, 1e-3) / alone) + 1;
-    w->group = NULL;
-    w->members = w->c->ranks;
-    w->bytes = bytes;
-    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, true, &x)));
-    tutti_status s = TUTTI_OK;
-    for (int i = 0; i < 5 && s == TUTTI_OK; i++) {
-        if ((s = time_both(w, NULL, &job, &alone, NULL))) break;
-        if ((s = time_both(w, x, &job, &beside, &channel))) break;
-        best_alone = fmin(best_alone, alone);
-        best_lost = fmin(best_lost, (beside - best_alone) / channel);
+    work job;
+    TUTTI_TRY(work_for(w, 4 * alone, &job));
+    double computing = INFINITY, beside = INFINITY, busy = INFINITY;
+    for (int i = 0; i < 5; i++) {
+        double seconds, channel;
+        TUTTI_TRY(tutti_comm_barrier(w->c->comm));
+        computing = fmin(computing, compute(w, &job));
+        TUTTI_TRY(compute_beside(w, x, &job, &seconds, &channel));
+        beside = fmin(beside, seconds);
+        busy = fmin(busy, channel);
     }
-    tutti_exchange_destroy(&x);
-    TUTTI_TRY(s);
-    double lost = fmin(fmax(best_lost, 0), 1);
-    TUTTI_TRY(tutti_calibration_slowest(w->c, &lost, 1));
-    p->steals = lost;
+    double found[] = {fmin(fmax((beside - computing) / busy, 0), 1), fmax(busy / alone, 1)};
+    TUTTI_TRY(tutti_calibration_slowest(w->c, found, 2));
+    w->c->platform->steals = found[0];
+    w->c->platform->beside = found[1];
     return TUTTI_OK;
+}
+
+static tutti_status time_beside(wires *w, size_t bytes)
+{
+    tutti_exchange *x = NULL;
+    *w = (wires){.c = w->c,
+                 .members = w->c->ranks,
+                 .bytes = bytes,
+                 .partial = w->partial,
+                 .whole = w->whole};
+    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, true, &x)));
+    const tutti_status s =
+        try_beside(w, x, tutti_platform_reduce(w->c->platform, w->c->ranks, (double)bytes));
+    tutti_exchange_destroy(&x);
+    return s;
+}
+
+/* ---- meeting ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Ranks that compute the same do not arrive at the same time, and the slowest one decides. What a
+ * small exchange after a little computing adds to it, beyond the exchange itself: the difference of
+ * the medians, because this is about the usual case. */
+static tutti_status try_meeting(wires *w, tutti_exchange *x, double alone)
+{
+    enum { ROUNDS = 61 };
+    work job;
+    double together[ROUNDS], apart[ROUNDS];
+    TUTTI_TRY(work_for(w, 5e-3, &job));
+    for (int i = 0; i < ROUNDS; i++) {
+        const double start = tutti_now();
+        (void)compute(w, &job);
+        TUTTI_TRY(tutti_exchange_run(x));
+        together[i] = tutti_now() - start;
+        apart[i] = compute(w, &job);
+        TUTTI_TRY(tutti_exchange_run(x));
+    }
+    qsort(together, ROUNDS, sizeof *together, by_value);
+    qsort(apart, ROUNDS, sizeof *apart, by_value);
+    double lost = fmax(together[ROUNDS / 2] - apart[ROUNDS / 2] - alone, 0);
+    TUTTI_TRY(tutti_calibration_slowest(w->c, &lost, 1));
+    w->c->platform->meeting = lost;
+    return TUTTI_OK;
+}
+
+static tutti_status time_meeting(wires *w)
+{
+    tutti_exchange *x = NULL;
+    w->bytes = LEAST_BYTES;
+    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, false, &x)));
+    const tutti_status s =
+        try_meeting(w, x, tutti_platform_broadcast(w->c->platform, w->c->ranks, LEAST_BYTES));
+    tutti_exchange_destroy(&x);
+    return s;
 }
 
 /* ---- the whole ---- */
@@ -184,7 +251,14 @@ static tutti_status run(wires *w, size_t most, double seconds)
     for (int m = 2; m <= ranks; m++)
         if (ranks % m == 0) TUTTI_TRY(time_members(w, m, most, seconds / sizes));
     describe(w->c->platform, ranks);
-    return time_steals(w, most);
+    TUTTI_TRY(time_beside(w, most));
+    TUTTI_TRY(time_meeting(w));
+    const tutti_platform *p = w->c->platform;
+    tutti_calibration_say(w->c,
+                          "  beside computing an exchange takes %.1f times as long and slows it by "
+                          "%.0f %%; meeting costs %.0f us",
+                          p->beside, 100 * p->steals, p->meeting * 1e6);
+    return TUTTI_OK;
 }
 
 tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds)

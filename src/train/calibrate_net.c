@@ -3,15 +3,14 @@
  * kept; what a step takes beyond its layers and its update (bringing the input into its layout,
  * losses, going from layer to layer) is kept as the row of the net's input. */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
 #include "train/calibrate.h"
-#include "train/settings.h"
 
-enum { STEP_OF_SAMPLES = 4, LEAST_TRIES = 2, MOST_TRIES = 200 };
+enum { MOST_TRIES = 200 };
 
 typedef struct probe {
     tutti_calibration *c;
@@ -137,80 +136,91 @@ static void close_probe(probe *p)
 
 /* ---- what was found ---- */
 
-static tutti_status keep_rows(probe *p)
+static void take_least(tutti_pass_seconds *to, const tutti_pass_seconds *from)
 {
-    tutti_platform *platform = p->c->platform;
+    keep_least(&to->forward, from->forward);
+    keep_least(&to->weights, from->weights);
+    keep_least(&to->data, from->data);
+}
+
+/* Of several measurements of the same the shortest is kept. */
+static tutti_status keep_row(tutti_platform *platform, const tutti_layer_rate *rate)
+{
+    for (int i = 0; i < platform->layer_count; i++) {
+        tutti_layer_rate *r = &platform->layers[i];
+        if (r->samples != rate->samples || strcmp(r->key, rate->key)) continue;
+        take_least(&r->seconds, &rate->seconds);
+        return TUTTI_OK;
+    }
+    return tutti_platform_add_layer(platform, rate);
+}
+
+/* Layers of a net that do the same work: their mean, so that the net's sum is right. */
+static tutti_pass_seconds mean_of_equals(const probe *p, const char *key)
+{
+    tutti_pass_seconds sum = {0};
+    int count = 0;
+    for (int i = 0; i < p->net->layer_count; i++) {
+        char other[TUTTI_LAYER_KEY];
+        tutti_platform_key(&p->net->layers[i], p->net->layers[i].out.c, other);
+        if (strcmp(key, other)) continue;
+        sum.forward += p->best[i].forward;
+        sum.weights += p->best[i].weights;
+        sum.data += p->best[i].data;
+        count++;
+    }
+    return (tutti_pass_seconds){sum.forward / count, sum.weights / count, sum.data / count};
+}
+
+static tutti_status keep_layers(probe *p)
+{
     const int layers = p->net->layer_count;
     TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best[0].forward, 3 * layers));
     for (int i = 0; i < layers; i++) {
-        const tutti_layer *l = &p->net->layers[i];
-        tutti_layer_rate r = {.samples = p->samples, .seconds = p->best[i]};
-        tutti_platform_key(l, l->out.c, r.key);
-        TUTTI_TRY(tutti_platform_add_layer(platform, &r));
+        tutti_layer_rate r = {.samples = p->samples};
+        tutti_platform_key(&p->net->layers[i], p->net->layers[i].out.c, r.key);
+        r.seconds = mean_of_equals(p, r.key);
+        TUTTI_TRY(keep_row(p->c->platform, &r));
     }
-    double rest_and_update[] = {fmax(p->best_rest, 0), p->best_update};
-    TUTTI_TRY(tutti_calibration_slowest(p->c, rest_and_update, 2));
-    tutti_layer_rate r = {.samples = p->samples, .seconds.forward = rest_and_update[0]};
+    return TUTTI_OK;
+}
+
+/* The update's rate is that of the net with the most parameters. */
+static tutti_status keep_rest(probe *p)
+{
+    tutti_platform *platform = p->c->platform;
+    double found[] = {fmax(p->best_rest, 0), p->best_update / (double)p->updated};
+    TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
+    tutti_layer_rate r = {.samples = p->samples, .seconds.forward = found[0]};
     tutti_platform_input_key(p->net, r.key);
-    if (p->updated > p->c->updated) {
-        p->c->updated = p->updated;
-        platform->update = rest_and_update[1] / (double)p->updated;
+    if (p->updated > p->c->updated) platform->update = found[1];
+    else if (p->updated == p->c->updated) keep_least(&platform->update, found[1]);
+    p->c->updated = p->updated > p->c->updated ? p->updated : p->c->updated;
+    return keep_row(platform, &r);
+}
+
+/* Steps for about 'seconds', one at least. */
+static tutti_status run(probe *p, double seconds)
+{
+    double took = 0, spent = 0;
+    for (int i = 0; i < 1 || (i < MOST_TRIES && spent < seconds); i++) {
+        TUTTI_TRY(step(p, &took));
+        spent += took;
     }
-    return tutti_platform_add_layer(platform, &r);
+    TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best_step, 1));
+    TUTTI_TRY(keep_layers(p));
+    return keep_rest(p);
 }
 
-/* Steps for about 'seconds'; *took is set to a step's time. */
-static tutti_status measure(probe *p, double seconds, double *took)
+tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, double seconds)
 {
-    TUTTI_TRY(tutti_comm_agree(p->c->comm, open_probe(p)));
-    double spent = 0;
-    for (int i = 0; i < LEAST_TRIES || (i < MOST_TRIES && spent < seconds); i++) {
-        TUTTI_TRY(step(p, took));
-        spent += *took;
-    }
-    *took = p->best_step;
-    TUTTI_TRY(tutti_calibration_slowest(p->c, took, 1));
-    return keep_rows(p);
-}
-
-static tutti_status suggested_share(const tutti_calibration *c, const tutti_net *net, int *share)
-{
-    const tutti_train_options defaults = tutti_train_defaults();
-    tutti_settings settings;
-    TUTTI_TRY(tutti_settings_resolve(&settings, &defaults, net, 1));
-    *share = tutti_ceil_div(settings.batch, c->ranks);
-    return TUTTI_OK;
-}
-
-static tutti_status has_memory(const tutti_calibration *c, const tutti_net *net, int samples,
-                               bool *fits)
-{
-    tutti_memory memory;
-    TUTTI_TRY(tutti_net_memory(net, samples, tutti_team_size(c->team), &memory));
-    *fits = (double)memory.peak < 0.8 * c->memory_free;
-    return TUTTI_OK;
-}
-
-tutti_status tutti_calibrate_net(tutti_calibration *c, const tutti_net *net, double seconds)
-{
-    int most;
-    double took = 0;
-    const double end = tutti_now() + seconds;
-    TUTTI_TRY(suggested_share(c, net, &most));
-    for (int n = 1, last = 0; last < most; last = n, n *= STEP_OF_SAMPLES) {
-        if (n > most) n = most;
-        double left = tutti_now() - end; /* the latest rank's clock decides */
-        bool fits;
-        TUTTI_TRY(tutti_calibration_slowest(c, &left, 1));
-        TUTTI_TRY(has_memory(c, net, n, &fits));
-        const double expected = last ? took * n / last * LEAST_TRIES : 0;
-        if (expected > -left || !fits) break;
-        probe p = {.c = c, .net = net, .samples = n};
-        const tutti_status s = measure(&p, fmin(0.5, -left / 8), &took);
-        close_probe(&p);
-        TUTTI_TRY(s);
-        tutti_calibration_say(c, "  %-14s %6d samples a rank  %9.2f ms, %.1f samples/s a rank",
-                              tutti_net_name(net), n, took * 1e3, n / took);
-    }
-    return TUTTI_OK;
+    probe p = {.c = c, .net = point->net, .samples = point->samples};
+    const double start = tutti_now();
+    tutti_status s = tutti_comm_agree(c->comm, open_probe(&p));
+    point->setup = tutti_now() - start;
+    if (s == TUTTI_OK) s = tutti_calibration_slowest(c, &point->setup, 1);
+    if (s == TUTTI_OK) s = run(&p, seconds);
+    if (s == TUTTI_OK) keep_least(&point->step, p.best_step);
+    close_probe(&p);
+    return s;
 }

@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-void tutti_machine_name(char name[160], const char *cpu, const tutti_kernels *row)
+void tutti_machine_name(char name[TUTTI_MACHINE_NAME], const char *cpu, const tutti_kernels *row)
 {
-    snprintf(name, 160, "%.120s, %s kernels", cpu, row->name);
+    snprintf(name, TUTTI_MACHINE_NAME, "%.120s, %s kernels", cpu, row->name);
     for (char *c = name; *c; c++)
         if (*c == '"') *c = '\'';
 }

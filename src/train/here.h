@@ -5,7 +5,9 @@
 #include "kernel/table.h"
 #include "plan/platform.h"
 
+enum { TUTTI_MACHINE_NAME = sizeof((tutti_platform *)0)->machine };
+
 /* What a measurement holds for: the processor and the kernels. */
-void tutti_machine_name(char name[160], const char *cpu, const tutti_kernels *row);
+void tutti_machine_name(char name[TUTTI_MACHINE_NAME], const char *cpu, const tutti_kernels *row);
 
 #endif

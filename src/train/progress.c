@@ -227,8 +227,8 @@ void tutti_progress_facts(tutti_progress *progress, const char *title,
 {
     int width = 0;
     for (const tutti_progress_fact *f = facts; f->name; f++)
-        if ((int)strlen(f->name) > width) width = (int)strlen(f->name);
+        if (f->value && (int)strlen(f->name) > width) width = (int)strlen(f->name);
     if (title) tutti_progress_say(progress, "%s", title);
     for (const tutti_progress_fact *f = facts; f->name; f++)
-        tutti_progress_say(progress, "  %-*s  %s", width, f->name, f->value);
+        if (f->value) tutti_progress_say(progress, "  %-*s  %s", width, f->name, f->value);
 }

@@ -55,7 +55,8 @@ bool tutti_progress_due(const tutti_progress *progress, int64_t step);
 /* A whole line that stays, above the bar: evaluations, checkpoints, warnings. */
 void tutti_progress_say(tutti_progress *progress, const char *format, ...) TUTTI_PRINTF(2, 3);
 
-/* The header: lines "  net        lenet, 431,080 parameters", aligned; names until NULL. */
+/* The header: lines "  net        lenet, 431,080 parameters", aligned; names until NULL. A
+ * fact without a value is left out. */
 typedef struct tutti_progress_fact {
     const char *name, *value;
 } tutti_progress_fact;

@@ -54,12 +54,15 @@ void tutti_trainer_show_header(tutti_trainer *t)
 {
     if (!t->progress) return;
     char net[160], data[256], ranks[160], plan[512], batch[160], sgd[200], length[128], n[32];
+    char predicted[256];
     const tutti_settings *s = &t->settings;
     snprintf(net, sizeof net, "%s, %s parameters", t->net->name,
              tutti_format_count(n, (int64_t)tutti_net_total(t->net).parameters));
     snprintf(data, sizeof data, "%s: %s", t->options->data, tutti_data_description(t->data));
     describe_ranks(t, ranks, sizeof ranks);
     describe_plan(t, plan, sizeof plan);
+    snprintf(predicted, sizeof predicted, "%.4g ms a step, %s",
+             t->prediction ? t->prediction->step_s * 1e3 : 0, t->prediction_note);
     snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
              tutti_model_samples(t->model), s->grains);
     describe_sgd(s, sgd, sizeof sgd);
@@ -72,6 +75,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
         {"data", data},
         {"machine", ranks},
         {"plan", plan},
+        {"predicted", t->prediction ? predicted : NULL},
         {"batch", batch},
         {"sgd", sgd},
         {"length", length},
@@ -83,13 +87,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
 
 /* ---- after ---- */
 
-typedef struct layer_report {
-    tutti_layer_times times;
-    double busy, exposed;
-    uint64_t bytes;
-} layer_report;
-
-static void add_exchange(layer_report *r, const tutti_exchange *e)
+static void add_exchange(tutti_layer_report *r, const tutti_exchange *e)
 {
     if (!e) return;
     const tutti_exchange_stats s = tutti_exchange_statistics(e);
@@ -97,9 +95,9 @@ static void add_exchange(layer_report *r, const tutti_exchange *e)
     r->bytes += s.bytes_sent;
 }
 
-static layer_report report_of(const tutti_trainer *t, int layer)
+tutti_layer_report tutti_trainer_layer(const tutti_trainer *t, int layer)
 {
-    layer_report r = {.times = tutti_model_times(t->model, layer)};
+    tutti_layer_report r = {.times = tutti_model_times(t->model, layer)};
     const int at = t->sync_of[layer];
     if (at >= 0) {
         const tutti_sync *s = &t->syncs[at];
@@ -116,7 +114,7 @@ static layer_report report_of(const tutti_trainer *t, int layer)
 
 static tutti_status report_layer(tutti_trainer *t, int layer, double steps)
 {
-    const layer_report r = report_of(t, layer);
+    const tutti_layer_report r = tutti_trainer_layer(t, layer);
     const double ms = 1e3 / steps;
     const tutti_layer_times *c = &r.times;
     const double sum = c->forward + c->backward_weights + c->backward_data;

@@ -75,7 +75,13 @@ static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
 {
     const double start = tutti_now();
     const tutti_status s = tutti_trainer_step(t, &l->norm, news);
-    l->seconds[t->step & 1] = tutti_now() - start;
+    const double seconds = tutti_now() - start;
+    l->seconds[t->step & 1] = seconds;
+    if (t->step > l->first_step + 1) {
+        t->steady += seconds;
+        t->steady_data += t->data_wait;
+        t->steady_steps++;
+    }
     return s;
 }
 
@@ -307,6 +313,7 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
         .exit_code = tutti_signals_exit_code(l.asked),
     };
     TUTTI_TRY(tutti_trainer_report(t, seconds, steps));
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_trainer_account(t, steps)));
     if (t->step < t->settings.pace.steps)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
                           tutti_signals_name(l.asked), (long long)t->step,

@@ -19,6 +19,7 @@ static tutti_status open_machine(tutti_trainer *t)
     TUTTI_TRY(tutti_topology_open(&topology));
     t->caches = (tutti_caches){tutti_topology_cache(topology, 1), tutti_topology_cache(topology, 2),
                                tutti_topology_cache(topology, 3)};
+    snprintf(t->cpu, sizeof t->cpu, "%s", tutti_topology_cpu(topology));
     tutti_topology_close(&topology);
     return TUTTI_OK;
 }
@@ -116,24 +117,7 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
     return tutti_comm_check_same(t->comm, "the options", first_64_bits(hex));
 }
 
-/* ---- the plan and the model ---- */
-
-static tutti_status choose_plan(tutti_trainer *t)
-{
-    const char *spec = t->options->plan ? t->options->plan : "auto";
-    if (t->ranks > t->settings.grains)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "%d ranks are more than the %d grains of a minibatch of %d: use at most "
-                          "%d ranks, or set --grains to a power of two from %d to %d",
-                          t->ranks, t->settings.grains, t->settings.batch, t->settings.grains,
-                          t->ranks, t->settings.batch);
-    const bool named = !strcmp(spec, "data") || !strcmp(spec, "model") || !strcmp(spec, "auto");
-    if (!named) return tutti_plan_read(&t->plan, t->net, t->ranks, spec);
-    TUTTI_TRY(tutti_plan_create(&t->plan, t->net, t->ranks));
-    if (!strcmp(spec, "model")) tutti_plan_set_model(t->plan, t->net);
-    if (!strcmp(spec, "auto")) tutti_plan_set_by_volume(t->plan, t->net, t->settings.batch);
-    return TUTTI_OK;
-}
+/* ---- the model ---- */
 
 static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
 {
@@ -222,10 +206,9 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(open_ranks(t));
     TUTTI_TRY(tutti_comm_agree(t->comm, open_net_and_data(t)));
     TUTTI_TRY(check_same_everywhere(t));
-    TUTTI_TRY(tutti_comm_agree(t->comm, choose_plan(t)));
-    tutti_status s = open_team(t);
-    if (s == TUTTI_OK) s = create_model(t, evaluates_only);
-    TUTTI_TRY(tutti_comm_agree(t->comm, s));
+    TUTTI_TRY(tutti_comm_agree(t->comm, open_team(t)));
+    TUTTI_TRY(tutti_trainer_choose_plan(t, evaluates_only));
+    TUTTI_TRY(tutti_comm_agree(t->comm, create_model(t, evaluates_only)));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
 }
 
@@ -252,6 +235,7 @@ void tutti_trainer_close(tutti_trainer *t)
     tutti_pulse_destroy(&t->pulse);
     tutti_sync_destroy(t);
     tutti_model_destroy(&t->model);
+    tutti_prediction_destroy(&t->prediction);
     tutti_plan_destroy(&t->plan);
     tutti_data_close(&t->data);
     tutti_net_destroy(&t->net);

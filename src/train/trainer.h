@@ -1,12 +1,14 @@
 /* The trainer: everything a rank needs for a run, and the parts its work is divided into.
  *
  *   trainer.c    puts a rank together: machine, ranks, net, data, plan, model
+ *   choose.c     the plan, and what is expected of it
  *   sync.c       the model's hooks and the exchanges behind them: overlap lives here
  *   norm.c       the norm of the gradient, for clipping
  *   pulse.c      what ranks tell each other about a step, one step later
  *   save.c       checkpoints out and in
  *   evaluate.c   the test set, each sample once
  *   report.c     what happened: layers, ranks, trace
+ *   account.c    what was predicted against what happened
  *   train.c      the loop, and the public calls
  */
 #ifndef TUTTI_TRAIN_TRAINER_H
@@ -20,7 +22,7 @@
 #include "format/trace.h"
 #include "kernel/ops.h"
 #include "nn/model.h"
-#include "plan/plan.h"
+#include "plan/predict.h"
 #include "train/checkpoint.h"
 #include "train/progress.h"
 #include "train/settings.h"
@@ -64,6 +66,7 @@ typedef struct tutti_trainer {
     int rank, ranks;
 
     const tutti_kernels *row;
+    char cpu[128];
     tutti_caches caches;
     tutti_team *team;
     tutti_comm *comm;
@@ -72,6 +75,9 @@ typedef struct tutti_trainer {
     tutti_data *data;
     tutti_loader *loader;
     tutti_plan *plan;
+    tutti_prediction *prediction; /* of a step; on rank 0, NULL elsewhere */
+    char prediction_note[160];    /* on what it stands */
+    bool is_accountable;          /* on measurements of this machine */
     tutti_model *model;
 
     tutti_sync *syncs; /* one per layer with parameters, in the order of the net */
@@ -98,7 +104,10 @@ typedef struct tutti_trainer {
     double step_exposed; /* seconds of this step spent waiting for communication */
     double data_wait;    /* ... for data */
     double compute;      /* seconds of all steps of this rank, without waiting */
-    double peak;         /* FLOP/s of all threads of all ranks */
+    double steady;       /* seconds of the steps of this call after the first, and how many */
+    int64_t steady_steps;
+    double steady_data; /* ... of which waiting for data */
+    double peak;        /* FLOP/s of all threads of all ranks */
 } tutti_trainer;
 
 /* ---- trainer.c ---- */
@@ -108,6 +117,12 @@ typedef struct tutti_trainer {
 tutti_status tutti_trainer_open(tutti_trainer *trainer, const tutti_train_options *options,
                                 bool evaluates_only) TUTTI_MUST_CHECK;
 void tutti_trainer_close(tutti_trainer *trainer);
+
+/* ---- choose.c ---- */
+
+/* Collective. A trainer that only evaluates is data parallel: its ranks have nothing to exchange. */
+tutti_status tutti_trainer_choose_plan(tutti_trainer *trainer,
+                                       bool evaluates_only) TUTTI_MUST_CHECK;
 
 /* ---- train.c ---- */
 
@@ -171,6 +186,15 @@ tutti_status tutti_trainer_evaluate(tutti_trainer *trainer, tutti_evaluation *ev
 
 /* ---- report.c ---- */
 
+/* Seconds of this call on one layer, of this rank. */
+typedef struct tutti_layer_report {
+    tutti_layer_times times;
+    double busy, exposed; /* communicating, and waited for */
+    uint64_t bytes;       /* sent */
+} tutti_layer_report;
+
+tutti_layer_report tutti_trainer_layer(const tutti_trainer *trainer, int layer);
+
 void tutti_trainer_show_header(tutti_trainer *trainer);
 
 /* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
@@ -179,5 +203,11 @@ tutti_status tutti_trainer_report(tutti_trainer *trainer, double seconds,
 
 /* Records the computing since the last mark. */
 void tutti_trainer_mark(tutti_trainer *trainer, const char *what, int layer);
+
+/* ---- account.c ---- */
+
+/* Says how the prediction fared, and writes plan.json into the run. Only where it stands on
+ * measurements of this machine. */
+tutti_status tutti_trainer_account(tutti_trainer *trainer, int64_t steps) TUTTI_MUST_CHECK;
 
 #endif

@@ -1,0 +1,136 @@
+/* The prediction held to account: what each layer and the step were said to take against what they
+ * took on this rank, on average. A step is counted without the time it waited for data, which no
+ * plan can know; the first step of a run, which warms up, is left out. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "format/file.h"
+#include "format/json.h"
+#include "train/trainer.h"
+
+typedef struct pair {
+    double predicted, measured; /* seconds */
+} pair;
+
+static double error_of(pair p)
+{
+    return p.measured > 0 ? 100 * (p.predicted / p.measured - 1) : NAN;
+}
+
+/* ---- what is compared ---- */
+
+static pair step_of(const tutti_trainer *t)
+{
+    const double waited = t->steady_data, steps = (double)t->steady_steps;
+    return (pair){t->prediction->step_s, (t->steady - waited) / steps};
+}
+
+static pair computing_of(const tutti_trainer *t, int layer, double steps)
+{
+    const tutti_layer_times m = tutti_trainer_layer(t, layer).times;
+    return (pair){t->prediction->layer[layer].elapsed,
+                  (m.forward + m.backward_weights + m.backward_data) / steps};
+}
+
+static pair waiting_of(const tutti_trainer *t, int layer, double steps)
+{
+    return (pair){t->prediction->layer[layer].exposed,
+                  tutti_trainer_layer(t, layer).exposed / steps};
+}
+
+/* What a step takes outside its layers: input, updates of whole layers, bookkeeping. */
+static pair rest_of(const tutti_trainer *t, double steps)
+{
+    pair rest = step_of(t);
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const pair c = computing_of(t, i, steps), w = waiting_of(t, i, steps);
+        rest.predicted -= c.predicted + w.predicted;
+        rest.measured -= c.measured + w.measured;
+    }
+    return rest;
+}
+
+/* ---- for people ---- */
+
+static void say(const tutti_trainer *t, const char *name, pair computing, pair waiting)
+{
+    tutti_progress_say(t->progress, "  %-12s %9.2f %9.2f %+7.1f %%  %9.2f %9.2f", name,
+                       computing.predicted * 1e3, computing.measured * 1e3, error_of(computing),
+                       waiting.predicted * 1e3, waiting.measured * 1e3);
+}
+
+static void say_all(const tutti_trainer *t, double steps)
+{
+    const pair step = step_of(t);
+    tutti_progress_say(t->progress, "  %-12s %9s %9s %9s  %9s %9s", "ms a step", "predicted",
+                       "measured", "error", "exposed:", "measured");
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const pair c = computing_of(t, i, steps), w = waiting_of(t, i, steps);
+        if (fmax(c.predicted + w.predicted, c.measured + w.measured) < 5e-3 * step.measured)
+            continue;
+        say(t, t->net->layers[i].name, c, w);
+    }
+    say(t, "(no layer)", rest_of(t, steps), (pair){0, 0});
+    tutti_progress_say(t->progress, "a step: predicted %.2f ms %s, measured %.2f ms (%+.1f %%)",
+                       step.predicted * 1e3, t->prediction_note, step.measured * 1e3,
+                       error_of(step));
+}
+
+/* ---- for programs ---- */
+
+static void member_pair(tutti_string *s, const char *what, pair p)
+{
+    char key[64];
+    snprintf(key, sizeof key, "predicted%s_s", what);
+    tutti_json_member_real(s, key, p.predicted, 9);
+    snprintf(key, sizeof key, "measured%s_s", what);
+    tutti_json_member_real(s, key, p.measured, 9);
+}
+
+static void write_layer(tutti_string *s, const tutti_trainer *t, int i, double steps)
+{
+    const pair computing = computing_of(t, i, steps);
+    tutti_string_printf(s, i ? ",\n  {" : "\n  {");
+    tutti_json_member_string(s, "name", t->net->layers[i].name);
+    tutti_json_member_string(s, "split", tutti_plan_split(t->plan, i));
+    tutti_json_member_int(s, "groups", t->plan->groups[i]);
+    member_pair(s, "", computing);
+    tutti_json_member_real(s, "error_percent", error_of(computing), 4);
+    member_pair(s, "_exposed", waiting_of(t, i, steps));
+    tutti_string_printf(s, "}");
+}
+
+static tutti_status write_json(const tutti_trainer *t, double steps)
+{
+    char path[4096];
+    tutti_string s = {0};
+    const pair step = step_of(t);
+    snprintf(path, sizeof path, "%s/plan.json", t->options->run);
+    tutti_string_printf(&s, "{");
+    tutti_json_member_string(&s, "net", t->net->name);
+    tutti_json_member_int(&s, "nodes", t->ranks);
+    tutti_json_member_int(&s, "threads", tutti_team_size(t->team));
+    tutti_json_member_int(&s, "batch", t->settings.batch);
+    tutti_json_member_string(&s, "prediction", t->prediction_note);
+    tutti_json_member_int(&s, "steps", t->steady_steps);
+    member_pair(&s, "_step", step);
+    tutti_json_member_real(&s, "error_percent", error_of(step), 4);
+    member_pair(&s, "_outside_layers", rest_of(t, steps));
+    tutti_json_key(&s, "layers");
+    tutti_string_printf(&s, "[");
+    for (int i = 0; i < t->net->layer_count; i++) write_layer(&s, t, i, steps);
+    tutti_string_printf(&s, "]}\n");
+    tutti_status status = tutti_string_status(&s);
+    if (status == TUTTI_OK) status = tutti_file_save(path, s.data, s.length);
+    tutti_string_deinit(&s);
+    return status;
+}
+
+tutti_status tutti_trainer_account(tutti_trainer *t, int64_t steps)
+{
+    if (!t->prediction || !t->is_accountable || t->steady_steps < 1) return TUTTI_OK;
+    say_all(t, (double)steps);
+    return t->options->run ? write_json(t, (double)steps) : TUTTI_OK;
+}
