@@ -24,10 +24,6 @@ enum {
                            : 1,
 };
 
-/* How a tile's taps look: anything; whole blocks at stride and dilation 1; one run of channels
- * for each row of the kernel. */
-enum { ANY, DENSE, RUNS, KINDS };
-
 /* acc[pixel][vector] += x[pixel] * w[vector] for one channel of one tap. */
 INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, const float *w,
                     long w_output)
@@ -56,66 +52,65 @@ INLINE void run(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, c
     }
 }
 
-/* The taps of one range, one by one; 'dense' ones are one run of channels, in x as in w. */
-INLINE void taps(vf *acc, const tutti_conv_tile *t, int nv, int lo, int hi, int count,
-                 const float **x, const float **w, bool dense)
-{
-    if (dense) {
-        const long channels = count * 16L;
-        run(acc, nv, lo, hi, *x, 16, *w, t->w_output, channels);
-        *x += channels;
-        *w += channels * 16;
-        return;
-    }
-    for (; count; count--) {
-        run(acc, nv, lo, hi, *x, t->x_pixel, *w, t->w_output, t->channels);
-        *x += t->x_tap;
-        *w += t->w_tap;
-    }
-}
-
 /* The general sum: every range of taps. */
-INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, int nv, int width, bool dense)
+INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, const tutti_conv_segment *seg,
+                       const float *x0, const float *w0, int nv, int width, long x_pixel)
 {
     for (int b = 0; b < t->blocks; b++)
         for (int r = 0; r < t->rows; r++) {
-            const float *x = t->x + b * t->x_block + r * t->x_row;
-            const float *w = t->w + b * t->w_block + r * t->w_row;
-            UNROLL(5)
+            const float *x = x0 + b * t->x_block + r * t->x_row;
+            const float *w = w0 + b * t->w_block + r * t->w_row;
+            UNROLL(9)
             for (int d = -TUTTI_CONV_CLIP; d <= TUTTI_CONV_CLIP; d++) {
                 const int lo = d < 0 ? -d : 0, hi = d > 0 ? width - d : width;
-                if (hi > lo) taps(acc, t, nv, lo, hi, t->taps[TUTTI_CONV_CLIP + d], &x, &w, dense);
+                if (hi <= lo) continue;
+                const tutti_conv_range *range = &seg->ranges[TUTTI_CONV_CLIP + d];
+                for (int runs = range->runs; runs; runs--) {
+                    run(acc, nv, lo, hi, x, x_pixel, w, t->w_output, range->channels);
+                    x += range->taps * t->x_tap;
+                    w += range->taps * t->w_tap;
+                }
             }
         }
 }
 
 /* The sum when each kernel row is one run of channels that touches all pixels. */
-INLINE void sum_runs(vf *acc, const tutti_conv_tile *t, int nv, int width)
+INLINE void sum_whole(vf *acc, const tutti_conv_tile *t, const tutti_conv_segment *seg,
+                      const float *x, const float *w, int nv, int width)
 {
-    const tutti_conv_tile own = *t;
-    for (int b = 0; b < own.blocks; b++)
-        for (int r = 0; r < own.rows; r++)
-            run(acc, nv, 0, width, own.x + b * own.x_block + r * own.x_row, own.x_pixel,
-                own.w + b * own.w_block + r * own.w_row, own.w_output, own.channels);
+    const int channels = seg->ranges[TUTTI_CONV_CLIP].channels;
+    for (int b = 0; b < t->blocks; b++)
+        for (int r = 0; r < t->rows; r++)
+            run(acc, nv, 0, width, x + b * t->x_block + r * t->x_row, t->x_pixel,
+                w + b * t->w_block + r * t->w_row, t->w_output, channels);
 }
 
-/* Floats from the tile's first to vector v of pixel p. */
-INLINE long at(const tutti_conv_tile *t, int p, int v)
+/* Pixels of one block of features, in y or in the mask. Nothing is known about the pointer, so that
+ * no address is kept, at the expense of a register, over the sum. */
+INLINE float *block_of(float *y, const tutti_conv_tile *t, int b)
 {
-    return p * t->y_pixel + v / VECTORS * t->y_output + v % VECTORS * VLEN;
+    float *block = y + b * t->y_output;
+    FORGET(block);
+    return block;
 }
 
-INLINE void start(vf *acc, const tutti_conv_tile *t, int nv, int width)
+INLINE void start(vf *acc, const tutti_conv_tile *t, float *y, int nb, int width)
 {
-    const tutti_conv_tile own = *t; /* nothing y could overlap */
-    UNROLL(12)
-    for (int p = 0; p < width; p++) UNROLL(16)
-    for (int v = 0; v < nv; v++)
-        acc[p * nv + v] = own.resume ? vf_load(own.y + at(&own, p, v)) : vf_zero();
+    const int nv = nb * VECTORS;
+    if (!t->resume) UNROLL(28)
+    for (int i = 0; i < nv * width; i++) acc[i] = vf_zero();
+    else UNROLL(4) for (int b = 0; b < nb; b++)
+    {
+        const float *block = block_of(y, t, b);
+        UNROLL(12)
+        for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++) acc[p * nv + b * VECTORS + v] = vf_load(block + v * VLEN);
+    }
 }
 
-INLINE void finish(vf *acc, const tutti_conv_tile *t, int nv, int width)
+INLINE void finish(vf *acc, const tutti_conv_tile *t, float *mask, int nb, int width)
 {
+    const int nv = nb * VECTORS;
     if (t->bias) UNROLL(16)
     for (int v = 0; v < nv; v++) {
         const vf bias = vf_load(t->bias + v * VLEN);
@@ -124,41 +119,67 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, int nv, int width)
     }
     if (t->relu) UNROLL(28)
     for (int i = 0; i < width * nv; i++) acc[i] = vf_max(vf_zero(), acc[i]);
-    if (t->mask) UNROLL(12)
-    for (int p = 0; p < width; p++) UNROLL(16)
-    for (int v = 0; v < nv; v++)
-        acc[p * nv + v] = vf_gate(acc[p * nv + v], vf_load(t->mask + at(t, p, v)));
-}
-
-INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int kind)
-{
-    vf acc[ACCUMULATORS];
-    start(acc, t, nv, width);
-    if (kind == RUNS) sum_runs(acc, t, nv, width);
-    else sum_ranges(acc, t, nv, width, kind == DENSE);
-    if (t->finish) finish(acc, t, nv, width);
-    const tutti_conv_tile own = *t;
-    UNROLL(12)
-    for (int p = 0; p < width; p++) UNROLL(16)
-    for (int v = 0; v < nv; v++) vf_store(own.y + at(&own, p, v), acc[p * nv + v]);
-}
-
-/* Three functions per (blocks, width). */
-#define TILE(nb, width)                                        \
-    static void any_##nb##_##width(const tutti_conv_tile *t)   \
-    {                                                          \
-        run_tile(t, nb *VECTORS, width, ANY);                  \
-    }                                                          \
-    static void dense_##nb##_##width(const tutti_conv_tile *t) \
-    {                                                          \
-        run_tile(t, nb *VECTORS, width, DENSE);                \
-    }                                                          \
-    static void runs_##nb##_##width(const tutti_conv_tile *t)  \
-    {                                                          \
-        run_tile(t, nb *VECTORS, width, RUNS);                 \
+    if (mask) UNROLL(4)
+    for (int b = 0; b < nb; b++) {
+        const float *block = block_of(mask, t, b);
+        UNROLL(12)
+        for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++) {
+            vf *const a = &acc[p * nv + b * VECTORS + v];
+            *a = vf_gate(*a, vf_load(block + v * VLEN));
+        }
     }
-#define ENTRY(nb, width) \
-    [nb - 1][width - 1] = {any_##nb##_##width, dense_##nb##_##width, runs_##nb##_##width},
+}
+
+INLINE void store(const vf *acc, const tutti_conv_tile *t, float *y, int nb, int width, bool stream)
+{
+    const int nv = nb * VECTORS;
+    UNROLL(4)
+    for (int b = 0; b < nb; b++) {
+        float *block = block_of(y, t, b);
+        UNROLL(12)
+        for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++)
+            vf_put(block + v * VLEN, acc[p * nv + b * VECTORS + v], stream);
+    }
+}
+
+INLINE void run_tile(const tutti_conv_tile *t, const tutti_conv_segment *seg, const float *x,
+                     const float *w, float *y, const float *mask, int nb, int width,
+                     tutti_conv_kind kind)
+{
+    const int nv = nb * VECTORS;
+    const tutti_conv_tile own = *t; /* nothing y could overlap */
+    for (int i = 0; i < seg->tiles; i++) {
+        vf acc[ACCUMULATORS];
+        start(acc, &own, y, nb, width);
+        if (kind == TUTTI_CONV_WHOLE) sum_whole(acc, &own, seg, x, w, nv, width);
+        else
+            sum_ranges(acc, &own, seg, x, w, nv, width,
+                       kind == TUTTI_CONV_DENSE ? 16 : own.x_pixel);
+        if (own.finish) finish(acc, &own, mask ? (float *)mask + i * seg->y_next : NULL, nb, width);
+        if (own.stream) store(acc, &own, y, nb, width, true);
+        else store(acc, &own, y, nb, width, false);
+        x += seg->x_next;
+        y += seg->y_next;
+    }
+}
+
+/* A function per kind, blocks and width. */
+#define TILE_OF(kind, nb, width)                                                            \
+    static void tile_##kind##_##nb##_##width(const tutti_conv_tile *t,                      \
+                                             const tutti_conv_segment *seg, const float *x, \
+                                             const float *w, float *y, const float *mask)   \
+    {                                                                                       \
+        run_tile(t, seg, x, w, y, mask, nb, width, TUTTI_CONV_##kind);                      \
+    }
+#define TILE(nb, width)       \
+    TILE_OF(ANY, nb, width)   \
+    TILE_OF(DENSE, nb, width) \
+    TILE_OF(WHOLE, nb, width)
+#define ENTRY(nb, width)                                                       \
+    [nb - 1][width - 1] = {tile_ANY_##nb##_##width, tile_DENSE_##nb##_##width, \
+                           tile_WHOLE_##nb##_##width},
 
 // clang-format off
 #define UP_TO_1(X, nb) X(nb, 1)
@@ -175,22 +196,6 @@ INLINE void run_tile(const tutti_conv_tile *t, int nv, int width, int kind)
 #endif
 ALL(TILE)
 // clang-format on
-
-typedef void tile_fn(const tutti_conv_tile *t);
-static tile_fn *const tiles[MAX_BLOCKS][MAX_WIDTH][KINDS] = {ALL(ENTRY)};
-
-static int kind_of(const tutti_conv_tile *t)
-{
-    if (t->x_pixel == 16 && t->x_tap == 16 && t->channels == 16 && t->w_tap == 256) return DENSE;
-    for (int i = 0; i < TUTTI_CONV_RANGES; i++)
-        if (t->taps[i] != (i == TUTTI_CONV_CLIP)) return ANY;
-    return RUNS;
-}
-
-static void tile(const tutti_conv_tile *t)
-{
-    tiles[t->nblocks - 1][t->width - 1][kind_of(t)](t);
-}
 
 static void transpose(float *restrict out, const float *restrict in)
 {
@@ -219,7 +224,7 @@ const tutti_conv_tiles NAME(conv_tiles) = {
 #else
     .max_width = {0, MAX_WIDTH},
 #endif
-    .tile = tile,
+    .tile = {ALL(ENTRY)},
     .transpose = transpose,
     .stream_end = stream_end,
 };

@@ -6,32 +6,55 @@
 #include <stdbool.h>
 
 /* How many pixels of a tile may miss a tap at the left or at the right edge of the image. */
-enum { TUTTI_CONV_CLIP = 2, TUTTI_CONV_RANGES = 2 * TUTTI_CONV_CLIP + 1 };
+enum { TUTTI_CONV_CLIP = 4, TUTTI_CONV_RANGES = 2 * TUTTI_CONV_CLIP + 1 };
 
-/* A tile of forward or backward-data: 'width' pixels of a row of y, 'nblocks' blocks of 16
- * features each, held in registers while the sum runs over blocks of x, rows and columns of the
- * kernel, and the channels of a block, in this order.
- *
- * Taps (columns of the kernel) come in ranges, because near the edges a tap touches only some of
- * the pixels: range CLIP touches all, range CLIP-i all but the first i, range CLIP+i all but the
- * last i. All strides count floats. x points at the first tap of pixel 0, be it inside the
- * image or not. */
+/* What a tile of forward or backward-data may rely on: nothing; whole blocks at stride and dilation
+ * 1 (pixels 16 floats apart, a range one run); every row of the kernel one run of channels that
+ * touches all pixels. */
+typedef enum tutti_conv_kind {
+    TUTTI_CONV_ANY,
+    TUTTI_CONV_DENSE,
+    TUTTI_CONV_WHOLE,
+    TUTTI_CONV_KINDS
+} tutti_conv_kind;
+
+/* Taps (columns of the kernel) that touch the same pixels: so many runs of so many channels that
+ * follow each other in x as in w, each of so many taps. */
+typedef struct tutti_conv_range {
+    int runs, taps, channels;
+} tutti_conv_range;
+
+/* Pixels of an output row that one tile computes, or several alike side by side. Taps come in ranges, because near the edges a tap
+ * touches only some of the pixels: range CLIP touches all, range CLIP-i all but the first i, range
+ * CLIP+i all but the last i. */
+typedef struct tutti_conv_segment {
+    int begin, width, tiles; /* width: of each tile */
+    tutti_conv_kind kind;
+    tutti_conv_range ranges[TUTTI_CONV_RANGES];
+    long x, w, y;        /* from the row's first pixel and tap to the tile's; x's may lie outside */
+    long x_next, y_next; /* from tile to tile */
+} tutti_conv_segment;
+
+/* What the tiles of a row have in common. All strides count floats. */
 typedef struct tutti_conv_tile {
-    int width, nblocks;
-    const float *x, *w;
-    int blocks, rows, channels; /* of the sum */
-    int taps[TUTTI_CONV_RANGES];
+    int blocks, rows; /* of the sum: blocks of x, rows of the kernel */
     long x_block, x_row, x_tap, x_pixel;
-    long w_block, w_row, w_tap, w_output; /* w_output: to the next block of features */
-    float *y;
+    long w_block, w_row, w_tap, w_output; /* w_output, y_output: to the next block of features */
     long y_pixel, y_output;
     bool resume;       /* go on from the partial sums in y */
     bool finish;       /* add bias and apply the rest; else store the partial sums */
     bool stream;       /* store around the caches; y is aligned to a cache line */
-    const float *bias; /* NULL: none */
     bool relu;         /* max(., 0) */
-    const float *mask; /* of y's strides; 0 where it is not positive; NULL: none */
+    const float *bias; /* NULL: none */
 } tutti_conv_tile;
+
+/* Tiles of forward or backward-data: the pixels of a segment by some blocks of 16 features, held
+ * in registers while the sum runs over blocks of x, rows and columns of the kernel, and the
+ * channels of a block, in this order. y becomes 0 where the mask (of y's strides; NULL: none) is not
+ * positive. Arguments travel in registers: a tile may last only a few hundred cycles, and a
+ * structure that has just been written delays its reader until everything before is done. */
+typedef void tutti_conv_fn(const tutti_conv_tile *tile, const tutti_conv_segment *segment,
+                           const float *x, const float *w, float *y, const float *mask);
 
 /* What all tiles of a piece of backward-weights have in common. All strides count floats; a pixel
  * of dy is 16 floats after the last, and dw has 16 floats per channel. */
@@ -43,20 +66,18 @@ typedef struct tutti_conv_gradient_piece {
 } tutti_conv_gradient_piece;
 
 /* A tile of backward-weights: some channels of x by some blocks of 16 features, summed over rows
- * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. The arguments travel in
- * registers: a tile may last only a few hundred cycles, and a structure that has just been written
- * delays its reader until everything before is done. */
+ * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. */
 typedef void tutti_conv_gradient_fn(const tutti_conv_gradient_piece *piece, int rows, int cols,
                                     const float *x, const float *dy, float *dw);
 
 /* A row's tiles: how wide one may be (in pixels, or in channels of x) for each number of blocks of
- * features, and the functions. */
+ * features, and the functions, [blocks - 1][width - 1]. */
 enum { TUTTI_CONV_MAX_BLOCKS = 4, TUTTI_CONV_MAX_WIDTH = 12 };
 
 typedef struct tutti_conv_tiles {
     int vectors; /* of a block */
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
-    void (*tile)(const tutti_conv_tile *tile);
+    tutti_conv_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH][TUTTI_CONV_KINDS];
     void (*stream_end)(void); /* after the last tile that streams, by the thread that ran it */
     /* out[k][c] = in[c][k], 16 by 16 */
     void (*transpose)(float *restrict out, const float *restrict in);
@@ -65,7 +86,7 @@ typedef struct tutti_conv_tiles {
 typedef struct tutti_conv_gradient_tiles {
     int vectors;
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
-    tutti_conv_gradient_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH]; /* each - 1 */
+    tutti_conv_gradient_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH];
     /* db[16] += dy[row][col][16] over rows and columns, in this order, for nblocks of them. */
     void (*bias)(const tutti_conv_gradient_piece *piece, int nblocks, int rows, int cols,
                  const float *dy, float *db);

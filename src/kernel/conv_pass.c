@@ -99,34 +99,40 @@ static int rows_inside(const tutti_conv_sweep *sweep, int row, int *first)
     return end - begin;
 }
 
-/* One row of one sweep for the features of one tile; x, w, y, mask point at the tile's image. */
-static void run_row(const job *j, const tutti_conv_sweep *sweep, int row, tutti_conv_tile t)
+/* Where a tile's image begins. */
+typedef struct image {
+    const float *x, *w, *mask;
+    float *y;
+} image;
+
+/* One row of one sweep for the features of one tile. */
+static void run_row(const tutti_conv_tiles *kernels, const tutti_conv_sweep *sweep, int row,
+                    tutti_conv_tile *t, int nblocks, image at)
 {
     int first;
-    t.rows = rows_inside(sweep, row, &first);
-    t.x += (row * sweep->step_h + sweep->first_h + first * sweep->tap_h) * sweep->x_row;
-    t.w += sweep->w_first + first * sweep->w_row;
+    t->rows = rows_inside(sweep, row, &first);
+    at.x += (row * sweep->step_h + sweep->first_h + first * sweep->tap_h) * sweep->x_row;
+    at.w += sweep->w_first + first * sweep->w_row;
+    const long y = sweep->y_first + row * sweep->y_row;
+    for (int i = 0; i < sweep->segment_count; i++) {
+        const tutti_conv_segment *seg = &sweep->segments[i];
+        kernels->tile[nblocks - 1][seg->width - 1][seg->kind](
+            t, seg, at.x + seg->x, at.w + seg->w, at.y + y + seg->y,
+            at.mask ? at.mask + y + seg->y : NULL);
+    }
+}
+
+static void run_sweep(const tutti_conv_tiles *kernels, const tutti_conv_sweep *sweep, int row_begin,
+                      int row_end, tutti_conv_tile t, int nblocks, image at)
+{
     t.x_row = sweep->tap_h * sweep->x_row;
     t.x_tap = sweep->tap_w * sweep->x_pixel;
     t.x_pixel = sweep->step_w * sweep->x_pixel;
     t.w_row = sweep->w_row;
     t.w_tap = sweep->w_tap;
     t.y_pixel = sweep->y_pixel;
-    const float *const x = t.x, *const w = t.w, *const mask = t.mask;
-    float *const y = t.y;
-    for (int i = 0; i < sweep->segment_count; i++) {
-        const tutti_conv_segment *seg = &sweep->segments[i];
-        const long at = sweep->y_first + row * sweep->y_row + seg->begin * sweep->y_pixel;
-        t.width = seg->width;
-        t.channels = seg->channels;
-        for (int r = 0; r < TUTTI_CONV_RANGES; r++) t.taps[r] = seg->taps[r];
-        t.x = x + seg->begin * t.x_pixel +
-              (seg->first_tap * sweep->tap_w + sweep->first_w) * sweep->x_pixel;
-        t.w = w + seg->first_tap * sweep->w_tap;
-        t.y = y + at;
-        t.mask = mask ? mask + at : NULL;
-        j->conv->kernels->tiles->tile(&t);
-    }
+    for (int row = row_begin; row < min_of(row_end, sweep->rows); row++)
+        run_row(kernels, sweep, row, &t, nblocks, at);
 }
 
 /* All tiles of the stretch for one block of rows of one sample. */
@@ -137,27 +143,28 @@ static void run_item(const job *j, const stretch *s, const float *w, long w_outp
     const int input = s->group * pass->inputs + s->inputs_begin;
     for (int i = s->begin; i < s->end; i++) {
         const int first = first_block(pass, i), block = s->group * pass->outputs + first;
-        const long at = sample * pass->y_sample + block * pass->y_block;
-        const tutti_conv_tile t = {
-            .nblocks = first_block(pass, i + 1) - first,
+        const long y = sample * pass->y_sample + block * pass->y_block;
+        const image at = {
             .x = j->x + sample * pass->x_sample + input * pass->x_block,
             .w = w + (first - first_block(pass, s->begin)) * w_output,
+            .y = j->y + y,
+            .mask = j->mask && s->inputs_end == pass->inputs ? j->mask + y : NULL,
+        };
+        const tutti_conv_tile t = {
             .blocks = s->inputs_end - s->inputs_begin,
             .x_block = pass->x_block,
             .w_block = pass->w_tile,
             .w_output = w_output,
-            .y = j->y + at,
             .y_output = pass->y_block,
             .resume = s->inputs_begin > 0,
             .finish = s->inputs_end == pass->inputs,
             .stream = j->stream && s->inputs_end == pass->inputs,
             .bias = j->bias ? j->bias + (long)block * TUTTI_BLOCK : NULL,
             .relu = j->relu,
-            .mask = j->mask ? j->mask + at : NULL,
         };
         for (int k = 0; k < pass->sweep_count; k++)
-            for (int row = row_begin; row < min_of(row_end, pass->sweeps[k].rows); row++)
-                run_row(j, &pass->sweeps[k], row, t);
+            run_sweep(j->conv->kernels->tiles, &pass->sweeps[k], row_begin, row_end, t,
+                      first_block(pass, i + 1) - first, at);
     }
 }
 

@@ -6,13 +6,6 @@
 #include "kernel/conv.h"
 #include "kernel/conv_kernels.h"
 
-/* Pixels of an output row that one tile computes, and the taps that touch them (see
- * tutti_conv_tile). */
-typedef struct tutti_conv_segment {
-    int begin, width, first_tap, channels;
-    int taps[TUTTI_CONV_RANGES];
-} tutti_conv_segment;
-
 /* A correlation at unit tile strides: output row h reads input rows
  * h*step_h + first_h + r*tap_h for r in 0 .. taps_h-1, those inside 0 .. in_h-1, and the same for
  * columns. Forward is one of them; backward-data at stride d is d*d of them, each computing the

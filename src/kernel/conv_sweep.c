@@ -6,6 +6,8 @@
  * Within a phase that is a correlation at stride 1 over dy, with the kernel turned around. */
 #include "kernel/conv_plan.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/tree.h"
 
@@ -19,57 +21,89 @@ static void touched(const tutti_conv_sweep *sweep, int begin, int width, int tap
     while (*hi > *lo && first + (*hi - 1) * sweep->step_w >= sweep->in_w) --*hi;
 }
 
-/* Describes the tile of these pixels; false when its taps miss pixels in a way no tile knows. */
-static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int channels,
-                     tutti_conv_segment *out)
+/* Which pixels a tile's taps touch: so many taps of each range from 'first' on. False when they miss
+ * pixels in a way no tile knows. */
+static bool count_taps(const tutti_conv_sweep *sweep, int begin, int width, int *first,
+                       int taps[TUTTI_CONV_RANGES])
 {
-    tutti_conv_segment seg = {.begin = begin, .width = width, .channels = channels};
-    int found = 0, end = 0, last = -TUTTI_CONV_CLIP;
-    bool clipped = false;
+    int end = -1, last = -TUTTI_CONV_CLIP;
+    *first = 0;
     for (int s = 0; s < sweep->taps_w; s++) {
         int lo, hi;
         touched(sweep, begin, width, s, &lo, &hi);
         if (lo == hi) continue;
-        if (!found) seg.first_tap = end = s;
+        if (end < 0) *first = end = s;
         const int missed = lo ? -lo : width - hi;
         if (s != end || (lo && hi < width) || missed < last || missed > TUTTI_CONV_CLIP)
             return false;
-        seg.taps[TUTTI_CONV_CLIP + missed]++;
-        clipped = clipped || missed;
+        taps[TUTTI_CONV_CLIP + missed]++;
         last = missed;
         end = s + 1;
-        found++;
     }
-    const bool neighbours = sweep->tap_w == 1 && sweep->w_tap == (long)channels * TUTTI_BLOCK;
-    const bool dense = channels == TUTTI_BLOCK && sweep->step_w == 1;
-    if (neighbours && !dense && !clipped && found) { /* one run of channels */
-        seg.channels = found * channels;
-        seg.taps[TUTTI_CONV_CLIP] = 1;
-    }
-    *out = seg;
     return true;
+}
+
+/* Describes the tile of these pixels; false when there is none. */
+static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int channels,
+                     tutti_conv_segment *out)
+{
+    const bool neighbours = sweep->tap_w == 1 && sweep->w_tap == (long)channels * TUTTI_BLOCK;
+    const bool dense = neighbours && channels == TUTTI_BLOCK && sweep->step_w == 1;
+    int first, all = 0, taps[TUTTI_CONV_RANGES] = {0};
+    if (!count_taps(sweep, begin, width, &first, taps)) return false;
+    *out = (tutti_conv_segment){
+        .begin = begin,
+        .width = width,
+        .tiles = 1,
+        .x_next = (long)width * sweep->step_w * sweep->x_pixel,
+        .y_next = width * sweep->y_pixel,
+        .x = ((long)begin * sweep->step_w + first * sweep->tap_w + sweep->first_w) * sweep->x_pixel,
+        .w = first * sweep->w_tap,
+        .y = begin * sweep->y_pixel,
+    };
+    for (int i = 0; i < TUTTI_CONV_RANGES; i++) {
+        all += taps[i];
+        out->ranges[i] = neighbours ? (tutti_conv_range){taps[i] > 0, taps[i], taps[i] * channels}
+                                    : (tutti_conv_range){taps[i], 1, channels};
+    }
+    const tutti_conv_range *whole = &out->ranges[TUTTI_CONV_CLIP];
+    if (dense) out->kind = TUTTI_CONV_DENSE;
+    else if (whole->runs == 1 && whole->taps == all) out->kind = TUTTI_CONV_WHOLE;
+    return true;
+}
+
+/* Whether b is a's tile again, right behind. */
+static bool continues(const tutti_conv_segment *a, const tutti_conv_segment *b)
+{
+    return a->width == b->width && a->kind == b->kind && a->w == b->w &&
+           !memcmp(a->ranges, b->ranges, sizeof a->ranges) && b->x == a->x + a->tiles * a->x_next &&
+           b->y == a->y + a->tiles * a->y_next;
 }
 
 /* A tile, or two halves; a single pixel always fits. */
 static void cut(tutti_conv_sweep *sweep, int begin, int width, int channels)
 {
     tutti_conv_segment *seg = &sweep->segments[sweep->segment_count];
-    if (describe(sweep, begin, width, channels, seg)) {
+    if (!describe(sweep, begin, width, channels, seg)) {
+        cut(sweep, begin, width - width / 2, channels);
+        cut(sweep, begin + width - width / 2, width / 2, channels);
+    } else if (sweep->segment_count && continues(seg - 1, seg)) {
+        seg[-1].tiles++;
+    } else {
         sweep->segment_count++;
-        return;
     }
-    cut(sweep, begin, width - width / 2, channels);
-    cut(sweep, begin + width - width / 2, width / 2, channels);
 }
 
+/* As few tiles as there can be, of at most two widths, the wider ones first. */
 static tutti_status cut_columns(tutti_conv_sweep *sweep, int max_pixels, int channels)
 {
     if (sweep->cols <= 0) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&sweep->segments, (size_t)sweep->cols, sizeof *sweep->segments));
-    const int parts = tutti_ceil_div(sweep->cols, max_pixels);
-    for (int i = 0; i < parts; i++) {
-        const int begin = tutti_share_begin(sweep->cols, parts, i);
-        cut(sweep, begin, tutti_share_begin(sweep->cols, parts, i + 1) - begin, channels);
+    int begin = 0;
+    for (int parts = tutti_ceil_div(sweep->cols, max_pixels); parts; parts--) {
+        const int width = tutti_ceil_div(sweep->cols - begin, parts);
+        cut(sweep, begin, width, channels);
+        begin += width;
     }
     return TUTTI_OK;
 }
