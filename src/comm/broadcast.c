@@ -9,8 +9,6 @@
 
 #include "comm/engine.h"
 
-enum { SMALL_BYTES = 32 << 10, SMALL_MEMBERS = 4 };
-
 static tutti_piece piece_of(const tutti_slot *s, int member)
 {
     return tutti_piece_of(s->x->cuts, s->x->piece, member, s->chunk);
@@ -58,9 +56,9 @@ static void alltoall_begin(tutti_engine *e, tutti_slot *s)
 
 /* --- doubling --- */
 
-static bool is_small(const tutti_exchange *x)
+static bool is_thin(const tutti_exchange *x)
 {
-    return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
+    return tutti_exchange_is_small(x) || tutti_exchange_is_thin(x);
 }
 
 static size_t doubling_inbox(const tutti_exchange *x)
@@ -126,7 +124,7 @@ static bool doubling_next(tutti_engine *e, tutti_slot *s)
 // clang-format off
 const tutti_algorithm tutti_broadcast_algorithms[] = {
     {"direct",   NULL, NULL,     no_inbox,       direct_begin,   NULL, NULL},
-    {"doubling", NULL, is_small, doubling_inbox, doubling_begin, NULL, doubling_next},
+    {"doubling", NULL, is_thin,  doubling_inbox, doubling_begin, NULL, doubling_next},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -27,6 +27,7 @@
 
 enum {
     CHUNKS_IN_FLIGHT = 4,
+    MANY_RANKS = 64,     /* whose chunks are so large that half as many keep the wire busy */
     LOOKS = 200,         /* rounds without news before sleeping */
     LOOKS_PER_YIELD = 4, /* a look is a third of a microsecond, a yield half a one */
     WAIT_YIELDS = 1,     /* the compute thread before sleeping */
@@ -128,6 +129,7 @@ static tutti_status join(tutti_comm *comm)
     TUTTI_TRY(tutti_transport_open(&comm->engine.transport, launch.launcher, comm->has_thread));
     comm->rank = tutti_transport_rank(comm->engine.transport);
     comm->size = tutti_transport_size(comm->engine.transport);
+    if (comm->size >= MANY_RANKS && !comm->options.chunks_in_flight) comm->engine.budget /= 2;
     return check_size(&launch, comm->size);
 }
 
@@ -189,6 +191,11 @@ tutti_status tutti_comm_await(tutti_comm *comm, const atomic_uint *word, unsigne
 bool tutti_comm_progress(tutti_comm *comm)
 {
     return !comm->has_thread && tutti_engine_step(&comm->engine, false);
+}
+
+bool tutti_comm_is_idle(const tutti_comm *comm)
+{
+    return !comm->engine.active;
 }
 
 /* --- opening --- */
@@ -256,8 +263,8 @@ static tutti_status start_engine(tutti_comm *comm)
 
 static tutti_status set_up(tutti_comm *comm)
 {
-    const int budget = comm->options.chunks_in_flight;
-    TUTTI_TRY(tutti_engine_init(&comm->engine, budget > 0 ? budget : CHUNKS_IN_FLIGHT,
+    const int asked = comm->options.chunks_in_flight;
+    TUTTI_TRY(tutti_engine_init(&comm->engine, asked > 0 ? asked : CHUNKS_IN_FLIGHT,
                                 comm->options.world));
     atomic_store(&comm->wanted_core, TUTTI_CORE_NONE);
     TUTTI_TRY(tutti_alloc(&comm->id_used, TUTTI_MAX_EXCHANGES, 1));

@@ -225,4 +225,7 @@ tutti_exchange_stats tutti_exchange_statistics(const tutti_exchange *exchange);
  * comm was opened with no_thread; otherwise it does nothing. Returns whether anything moved. */
 bool tutti_comm_progress(tutti_comm *comm);
 
+/* Nothing was started that is not done. */
+bool tutti_comm_is_idle(const tutti_comm *comm);
+
 #endif

@@ -159,6 +159,12 @@ static inline size_t tutti_piece_length(tutti_piece p)
     return p.end - p.begin;
 }
 
+/* So few bytes that messages cost more than bytes: rounds of packed strips are better. */
+bool tutti_exchange_is_small(const tutti_exchange *x);
+
+/* So many members that each gets next to nothing: the same, if packing sends no more bytes. */
+bool tutti_exchange_is_thin(const tutti_exchange *x);
+
 /* Post a message to or from a member; nothing when it is empty. */
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);
 void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,

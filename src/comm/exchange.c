@@ -8,6 +8,10 @@ enum {
     CHUNK_BYTES = 1 << 20,     /* of the whole buffer */
     LEAST_PIECE = 64 << 10,    /* bytes: below, messages cost more than bytes */
     LARGEST_PIECE = 64 << 20,  /* keeps a message's length in an int */
+    SMALL_BYTES = 32 << 10,    /* up to here messages cost more than bytes */
+    SMALL_MEMBERS = 4,         /* from here on rounds are fewer than peers */
+    MANY_MEMBERS = 64,         /* from here on posting a message to each takes long */
+    THIN_STRIP = 12 << 10,     /* what a fast wire carries while a message is posted and taken */
     HELPER_PRIORITY = -1000000 /* agreements overtake everything */
 };
 
@@ -137,6 +141,17 @@ static tutti_status plan_reduce(tutti_exchange *x, const tutti_exchange_spec *sp
     TUTTI_TRY(tutti_alloc(&x->partials, (size_t)x->my_roots, sizeof *x->partials));
     memcpy(x->partials, spec->partials, (size_t)x->my_roots * sizeof *x->partials);
     return tutti_algorithm_choose(&x->reduce, tutti_reduce_algorithms, spec->reduce_by, x);
+}
+
+bool tutti_exchange_is_small(const tutti_exchange *x)
+{
+    return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
+}
+
+bool tutti_exchange_is_thin(const tutti_exchange *x)
+{
+    const size_t members = (size_t)x->members;
+    return members >= MANY_MEMBERS && x->cuts[members] * x->width <= members * THIN_STRIP;
 }
 
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,

@@ -20,19 +20,9 @@
 
 #include "comm/engine.h"
 
-enum {
-    SMALL_BYTES = 32 << 10, /* up to here messages cost more than bytes */
-    SMALL_MEMBERS = 4       /* from here on rounds are fewer than peers */
-};
-
 static tutti_piece piece_of(const tutti_slot *s, int member)
 {
     return tutti_piece_of(s->x->cuts, s->x->piece, member, s->chunk);
-}
-
-static bool is_small(const tutti_exchange *x)
-{
-    return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
 }
 
 /* --- the sum in tree order --- */
@@ -116,6 +106,11 @@ static void direct_arrived(tutti_engine *e, tutti_slot *s, int message)
 }
 
 /* --- halving --- */
+
+static bool is_thin(const tutti_exchange *x)
+{
+    return tutti_exchange_is_small(x) || tutti_exchange_is_thin(x);
+}
 
 static bool is_power_of_two(int n)
 {
@@ -279,8 +274,8 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 // clang-format off
 const tutti_algorithm tutti_reduce_algorithms[] = {
     {"direct",  NULL,            NULL,     direct_inbox,  direct_begin,  direct_arrived, NULL},
-    {"bruck",   NULL,            is_small, bruck_inbox,   bruck_begin,   NULL, bruck_next},
-    {"halving", halving_applies, is_small, halving_inbox, halving_begin, NULL, halving_next},
+    {"bruck",   NULL,            tutti_exchange_is_small, bruck_inbox, bruck_begin, NULL, bruck_next},
+    {"halving", halving_applies, is_thin, halving_inbox, halving_begin, NULL, halving_next},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 // clang-format on
