@@ -8,7 +8,7 @@
 /* The options of the library, and what the command line spells differently. */
 typedef struct train_options {
     tutti_train_options train;
-    int shuffle, overlap, augment, dropout; /* places in "off|on" */
+    int shuffle, overlap, priority, augment, dropout; /* places in "off|on" */
     int steps;
     const char *comm_core;
     bool quiet;
@@ -70,6 +70,8 @@ static const cli_option options[] = {
      .help = "data, model, auto, or a file of tutti plan --save"},
     {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
      .help = "communicate behind the computing"},
+    {"priority",           CLI_CHOICE, AT(priority), .choices = "off|on", .fallback = "on",
+     .help = "exchange the first layers first"},
     {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
      .help = "of each rank; 0: OMP_NUM_THREADS, else one per core"},
     {"data-threads|num-io-threads", CLI_INT, TO(data_threads), 0, 1024,
@@ -110,6 +112,7 @@ static int run(const cli_call *call)
     o.steps = given->steps;
     o.shuffle = given->shuffle;
     o.overlap = given->overlap;
+    o.priority = given->priority;
     o.augment = given->augment;
     o.dropout = given->dropout;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);

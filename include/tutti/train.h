@@ -50,6 +50,7 @@ typedef struct tutti_train_options {
 
     const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
     bool overlap;                   /* false: communicate after computing, for comparisons */
+    bool priority;                  /* false: in the order of the gradients, for comparisons */
     int threads;                    /* of this rank; 0: OMP_NUM_THREADS, else one per core */
     int data_threads;               /* that read and decode; 0: by the cores */
     int comm_core;                  /* core of the communication thread; -1: auto, -2: not pinned */

@@ -162,7 +162,7 @@ static void add_to_others(const call *c)
 {
     for (int k = 0; k < c->node->layer->input_count; k++) {
         const tutti_edge *edge = &c->node->edges[k];
-        if (!edge->wants_dx || !edge->adds) continue;
+        if (!edge->wants_dx || !edge->adds || c->m->options.stand_in) continue;
         const tutti_node *below = &c->m->nodes[edge->from];
         tutti_add(c->row, c->team, (size_t)below->samples * below->count, below->dy, edge->dx_below,
                   false, below->dy);
@@ -176,7 +176,8 @@ static tutti_status input_gradients(const call *c)
     for (int k = 0; k < inputs; k++) wanted |= c->node->edges[k].wants_dx;
     if (!wanted) return TUTTI_OK;
     const double start = tutti_now();
-    backward_table[c->node->layer->kind](c);
+    if (!tutti_node_stand_in(c->m, c->node, TUTTI_PASS_DATA))
+        backward_table[c->node->layer->kind](c);
     c->node->times.backward_data += tutti_now() - start;
     for (int k = 0; k < inputs; k++)
         if (c->node->edges[k].wants_dx) TUTTI_TRY(tutti_hops_backward(c->m, c->node, k));
@@ -198,8 +199,10 @@ static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_
                     .in = &node->edges[0],
                     .dx = node->edges[0].dx};
     const double start = tutti_now();
-    deactivate(&c);
-    if (node->region.count) weight_gradient(&c);
+    if (!tutti_node_stand_in(m, node, TUTTI_PASS_WEIGHTS)) {
+        deactivate(&c);
+        if (node->region.count) weight_gradient(&c);
+    }
     node->times.backward_weights += tutti_now() - start;
     if (node->region.count && hooks->gradient_ready)
         TUTTI_TRY(hooks->gradient_ready(hooks->user, number));

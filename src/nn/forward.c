@@ -31,6 +31,7 @@ static void make_blocked(tutti_model *m, const tutti_pass *pass)
 
 void tutti_prepare_input(tutti_model *m, const tutti_pass *pass)
 {
+    if (m->options.stand_in) return;
     if (m->tight) make_tight(m, pass);
     if (m->blocked) make_blocked(m, pass);
 }
@@ -199,8 +200,10 @@ tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pa
                     .count = (size_t)n * node->count,
                     .x = tutti_node_x(m, node, 0, pass),
                     .relu = node->layer->activation == TUTTI_ACT_RELU};
-    forward_table[node->layer->kind](&c);
-    activate(&c);
+    if (!tutti_node_stand_in(m, node, TUTTI_PASS_FORWARD)) {
+        forward_table[node->layer->kind](&c);
+        activate(&c);
+    }
     if (pass->training) node->times.forward += tutti_now() - start;
     return TUTTI_OK;
 }

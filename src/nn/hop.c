@@ -217,6 +217,19 @@ static tutti_status carry_out(tutti_model *m, tutti_node *node, int move)
 
 /* ---- bringing together and taking apart ---- */
 
+/* Leaves that much copying to the stand-in, if there is one. */
+static bool stands_in(const tutti_model *m, size_t floats)
+{
+    const tutti_stand_in *stand_in = m->options.stand_in;
+    if (stand_in) stand_in->copy(stand_in->user, floats);
+    return stand_in != NULL;
+}
+
+static void copy(const tutti_model *m, float *to, const float *from, size_t floats)
+{
+    if (!stands_in(m, floats)) memcpy(to, from, floats * sizeof(float));
+}
+
 /* Rows of 'width' floats, 'from_row' apart, to rows 'to_row' apart. */
 static void copy_rows(int rows, size_t width, const float *from, size_t from_row, float *to,
                       size_t to_row)
@@ -226,16 +239,20 @@ static void copy_rows(int rows, size_t width, const float *from, size_t from_row
 }
 
 /* [members][rows][features of the member] <-> [rows][row] */
-static void join_features(const tutti_hop *hop, int rows, const float *apart, float *joined)
+static void join_features(const tutti_model *m, const tutti_hop *hop, int rows, const float *apart,
+                          float *joined)
 {
+    if (stands_in(m, (size_t)rows * hop->row)) return;
     for (int i = 0; i < hop->members; i++) {
         const size_t begin = hop->features[i], width = hop->features[i + 1] - begin;
         copy_rows(rows, width, apart + (size_t)rows * begin, width, joined + begin, hop->row);
     }
 }
 
-static void part_features(const tutti_hop *hop, int rows, const float *joined, float *apart)
+static void part_features(const tutti_model *m, const tutti_hop *hop, int rows, const float *joined,
+                          float *apart)
 {
+    if (stands_in(m, (size_t)rows * hop->row)) return;
     for (int i = 0; i < hop->members; i++) {
         const size_t begin = hop->features[i], width = hop->features[i + 1] - begin;
         copy_rows(rows, width, joined + begin, hop->row, apart + (size_t)rows * begin, width);
@@ -250,16 +267,16 @@ static tutti_status hop_forward(tutti_model *m, tutti_node *node, tutti_hop *hop
     switch (hop->kind) {
     case TUTTI_HOP_ASSEMBLE:
         TUTTI_TRY(carry_out(m, node, hop->move[0]));
-        join_features(hop, own_samples(hop), hop->stage[0], hop->x);
+        join_features(m, hop, own_samples(hop), hop->stage[0], hop->x);
         return TUTTI_OK;
     case TUTTI_HOP_SPREAD:
-        memcpy(hop->x + hop->cuts[0][hop->member], from, (size_t)n * hop->row * sizeof(float));
+        copy(m, hop->x + hop->cuts[0][hop->member], from, (size_t)n * hop->row);
         return carry_out(m, node, hop->move[0]);
     case TUTTI_HOP_MERGE:
-        memcpy(hop->stage[0] + hop->cuts[0][hop->member], from,
-               (size_t)group_samples(hop) * own_features(hop) * sizeof(float));
+        copy(m, hop->stage[0] + hop->cuts[0][hop->member], from,
+             (size_t)group_samples(hop) * own_features(hop));
         TUTTI_TRY(carry_out(m, node, hop->move[0]));
-        join_features(hop, group_samples(hop), hop->stage[0], hop->x);
+        join_features(m, hop, group_samples(hop), hop->stage[0], hop->x);
     }
     return TUTTI_OK;
 }
@@ -281,6 +298,7 @@ tutti_status tutti_hops_forward(tutti_model *m, tutti_node *node, int k, const t
 static void take_strip(const tutti_model *m, const float *sum, size_t count, const float *mask,
                        float *to)
 {
+    if (stands_in(m, count)) return;
     if (mask) tutti_relu_backward(m->options.row, m->options.team, count, sum, mask, to);
     else tutti_scale(m->options.row, m->options.team, count, 1, sum, to);
 }
@@ -291,7 +309,7 @@ static tutti_status hop_backward(tutti_model *m, tutti_node *node, tutti_hop *ho
     const size_t own = hop->cuts[0][hop->member], count = hop->cuts[0][hop->member + 1] - own;
     switch (hop->kind) {
     case TUTTI_HOP_ASSEMBLE:
-        part_features(hop, own_samples(hop), hop->partial[0], hop->stage[1]);
+        part_features(m, hop, own_samples(hop), hop->partial[0], hop->stage[1]);
         return carry_out(m, node, hop->move[1]);
     case TUTTI_HOP_SPREAD:
         TUTTI_TRY(carry_out(m, node, hop->move[1]));
@@ -299,7 +317,7 @@ static tutti_status hop_backward(tutti_model *m, tutti_node *node, tutti_hop *ho
         return TUTTI_OK;
     case TUTTI_HOP_MERGE:
         for (int r = 0; r < hop->root_count; r++)
-            part_features(hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
+            part_features(m, hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
         TUTTI_TRY(carry_out(m, node, hop->move[1]));
         take_strip(m, hop->ordered[0] + own, count, mask, to);
     }

@@ -193,6 +193,7 @@ static tutti_status init_parameters(tutti_model *m, tutti_node *node)
     if (!m->options.forward_only)
         m->gradient_floats += node->region.count * (size_t)node->root_count;
     const tutti_model_options *o = &m->options;
+    if (o->stand_in) return TUTTI_OK;
     const int threads = tutti_team_size(o->team);
     if (layer->kind == TUTTI_KIND_CONV)
         return tutti_conv_create(&node->conv, &layer->window, o->row, &o->caches, node->samples,

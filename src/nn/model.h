@@ -48,6 +48,22 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
 } tutti_model_hooks;
 
+/* Stands in for the arithmetic in a simulator: the model goes through the same layers, hooks and
+ * moves in the same order, but makes no kernels and leaves what it would compute to these. */
+typedef enum tutti_layer_pass {
+    TUTTI_PASS_FORWARD,
+    TUTTI_PASS_WEIGHTS,
+    TUTTI_PASS_DATA,
+    TUTTI_PASSES
+} tutti_layer_pass;
+typedef struct tutti_stand_in {
+    void *user;
+    void (*compute)(void *user, int layer, tutti_layer_pass pass);
+    void (*copy)(void *user, size_t floats); /* before or after a move */
+    /* SGD on that many parameters, by all threads or by the communication thread alone */
+    void (*update)(void *user, size_t floats, bool alone);
+} tutti_stand_in;
+
 typedef struct tutti_model_options {
     const tutti_kernels *row; /* borrowed, as everything here */
     tutti_team *team;         /* NULL is the caller alone */
@@ -58,6 +74,7 @@ typedef struct tutti_model_options {
     uint64_t seed;       /* of dropout */
     const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
     tutti_model_hooks hooks;
+    const tutti_stand_in *stand_in; /* NULL computes */
 } tutti_model_options;
 
 /* The largest power of two that leaves at least 4 samples a grain; 1 for a smaller batch. */

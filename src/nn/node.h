@@ -119,6 +119,15 @@ static inline int tutti_node_samples(const tutti_node *node, int n)
  * oddity, unless an earlier step has. Not collective. */
 void tutti_model_find_oddity(tutti_model *model, const tutti_pass *pass);
 
+/* Leaves the pass to the stand-in, if there is one. */
+static inline bool tutti_node_stand_in(const tutti_model *model, const tutti_node *node,
+                                       tutti_layer_pass pass)
+{
+    const tutti_stand_in *stand_in = model->options.stand_in;
+    if (stand_in) stand_in->compute(stand_in->user, (int)(node - model->nodes), pass);
+    return stand_in != NULL;
+}
+
 /* Gives every node its pieces of the arena; then their addresses, when the arena is there. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;
 

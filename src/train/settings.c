@@ -21,6 +21,7 @@ tutti_train_options tutti_train_defaults(void)
         .augment = true,
         .dropout = true,
         .overlap = true,
+        .priority = true,
         .comm_core = -1,
         .stall_warn = 60,
         .stall_abort = 600,

@@ -23,6 +23,10 @@ static void update_strip(void *user, const float *sum, size_t begin, size_t end)
 {
     tutti_sync *s = user;
     tutti_trainer *t = s->trainer;
+    if (t->stand_in) {
+        t->stand_in->update(t->stand_in->user, end - begin, true);
+        return;
+    }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
     float *v = s->momentum ? s->momentum + (begin - s->begin) : NULL;
     tutti_sgd_step(t->row, NULL, &s->sgd, end - begin, sum, v, w + begin);
@@ -31,6 +35,10 @@ static void update_strip(void *user, const float *sum, size_t begin, size_t end)
 static void update_alone(tutti_sync *s)
 {
     tutti_trainer *t = s->trainer;
+    if (t->stand_in) {
+        t->stand_in->update(t->stand_in->user, s->end - s->begin, false);
+        return;
+    }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
     const float *gradient = tutti_model_gradient(t->model, s->layer, 0);
     tutti_sgd_step(t->row, t->team, &s->sgd, s->end - s->begin, gradient + s->begin, s->momentum,
@@ -184,7 +192,7 @@ static tutti_status create_exchanges(tutti_trainer *t, tutti_sync *s)
 
     tutti_exchange_spec spec = {
         .name = t->net->layers[s->layer].name,
-        .priority = s->layer,
+        .priority = t->options->priority ? s->layer : 0,
         .group = s->across,
         .count = s->region.count,
         .leaves = t->settings.grains,

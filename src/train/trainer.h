@@ -85,8 +85,9 @@ typedef struct tutti_trainer {
     int *sync_of; /* by layer, -1 for none */
     tutti_group *inside[32];
     int inside_groups[32], inside_count;
-    tutti_exchange **moves; /* by move of the model */
-    tutti_sgd sgd;          /* of the step that is being computed */
+    tutti_exchange **moves;         /* by move of the model */
+    tutti_sgd sgd;                  /* of the step that is being computed */
+    const tutti_stand_in *stand_in; /* a simulator's; NULL trains */
     tutti_pulse *pulse;
 
     int64_t step;     /* steps done */
