@@ -1,0 +1,31 @@
+#include <simgrid/engine.h>
+#include <simgrid/link.h>
+#include <simgrid/plugins/load.h>
+#include <xbt/base.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+void sim_links_watch(sim_scenario *s)
+{
+    s->watched = simgrid_get_clock();
+    sg_link_t *links = sg_link_list();
+    for (size_t i = 0; i < sg_link_count(); i++) sg_link_load_track(links[i]);
+    free(links);
+}
+
+void sim_links_find_busiest(sim_scenario *s)
+{
+    const double seconds = simgrid_get_clock() - s->watched;
+    sg_link_t *links = sg_link_list();
+    for (size_t i = 0; i < sg_link_count(); i++) {
+        const double used =
+            sg_link_get_cum_load(links[i]) / (sg_link_get_bandwidth(links[i]) * seconds);
+        if (!(used > s->busiest)) continue;
+        s->busiest = used;
+        snprintf(s->busiest_link, sizeof s->busiest_link, "%s", sg_link_get_name(links[i]));
+    }
+    free(links);
+}

@@ -1,0 +1,177 @@
+/* A rank's life: the trainer's step, again and again, without samples and without arithmetic. */
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "sim.h"
+
+enum { FLOAT_BYTES = 4, ADD_ACCESSES = 3, SGD_ACCESSES = 5, TRACE_EVENTS = 4096 };
+
+/* ---- what stands in for the arithmetic ---- */
+
+static void compute(void *user, int layer, tutti_layer_pass pass)
+{
+    sim_rank *r = user;
+    const tutti_pass_seconds *t = &r->scenario->prediction->layer[layer].compute;
+    const double seconds[] = {[TUTTI_PASS_FORWARD] = t->forward,
+                              [TUTTI_PASS_WEIGHTS] = t->weights,
+                              [TUTTI_PASS_DATA] = t->data};
+    sim_compute(r, seconds[pass]);
+}
+
+static void copy(void *user, size_t floats)
+{
+    sim_rank *r = user;
+    sim_compute(r, 2 * FLOAT_BYTES * (double)floats / r->scenario->platform->memory_bandwidth);
+}
+
+static void update(void *user, size_t floats, bool alone)
+{
+    sim_rank *r = user;
+    const double seconds = tutti_platform_update(r->scenario->platform, (double)floats);
+    const double stream = sim_core_stream(r->scenario, SGD_ACCESSES * FLOAT_BYTES * (double)floats);
+    if (alone) sim_owe(r, fmax(seconds, stream));
+    else sim_compute(r, seconds);
+}
+
+static void add(void *user, size_t floats)
+{
+    sim_rank *r = user;
+    sim_owe(r, sim_core_stream(r->scenario, ADD_ACCESSES * FLOAT_BYTES * (double)floats));
+}
+
+/* How much slower than the platform says this node computes in this step. */
+static double slowness(const sim_rank *r, int step)
+{
+    const sim_scenario *s = r->scenario;
+    const tutti_random_key key = {.seed = 1, .when = (uint32_t)step, .sample = (uint32_t)r->number};
+    const double straggler = r->number == s->nodes - 1 ? s->straggler : 1;
+    return straggler * fmax(1 + s->jitter * tutti_random_normal(&key, 0), 0.1);
+}
+
+/* ---- a life ---- */
+
+static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
+{
+    sim_scenario *s = r->scenario;
+    tutti_pulse_news news;
+    double norm;
+    t->step_exposed = 0;
+    t->mark = simgrid_get_clock();
+    r->slowness = slowness(r, step);
+    TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));
+    TUTTI_TRY(tutti_sync_finish(t, &norm));
+    t->step++;
+    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_ranks(t->model), &news));
+    s->exposed[step] += t->step_exposed;
+    s->end[step] = fmax(s->end[step], simgrid_get_clock());
+    return TUTTI_OK;
+}
+
+static uint64_t bytes_sent(const tutti_trainer *t)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < t->sync_count; i++)
+        if (t->syncs[i].exchange)
+            bytes += tutti_exchange_statistics(t->syncs[i].exchange).bytes_sent;
+    for (int i = 0; i < tutti_model_move_count(t->model); i++)
+        bytes += tutti_exchange_statistics(t->moves[i]).bytes_sent;
+    return bytes;
+}
+
+/* What the last step began ends here when the trace shall show it. */
+static tutti_status write_trace(const sim_rank *r, tutti_trainer *t, double origin)
+{
+    const char *path = r->scenario->trace;
+    if (!path) return TUTTI_OK;
+    TUTTI_TRY(tutti_sync_settle(t));
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_trace_write(t->trace, path, origin)));
+    return r->number ? TUTTI_OK : tutti_trace_join(path, t->ranks);
+}
+
+static void say_done(sim_scenario *s, int step)
+{
+    if (step == 0) sim_links_watch(s);
+    printf("done %d\n", step + 1);
+    fflush(stdout);
+}
+
+static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
+{
+    sim_scenario *s = r->scenario;
+    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    const double origin = simgrid_get_clock();
+    uint64_t first = 0;
+    for (int step = 0; step < s->steps; step++) {
+        TUTTI_TRY(one_step(r, t, step));
+        if (step == 0) first = bytes_sent(t);
+        if (r->number == 0) say_done(s, step);
+    }
+    const uint64_t bytes = bytes_sent(t) - first;
+    if (bytes > s->bytes_sent) s->bytes_sent = bytes;
+    return write_trace(r, t, origin);
+}
+
+static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
+{
+    const tutti_comm_world world = {.user = r, .add = add};
+    tutti_comm_options o = tutti_comm_defaults();
+    o.no_thread = true;
+    o.stall_warn = o.stall_abort = 0;
+    o.world = &world;
+    TUTTI_TRY(tutti_comm_open(&r->comm, &o));
+    t->comm = r->comm;
+    t->rank = tutti_comm_rank(t->comm);
+    t->ranks = tutti_comm_size(t->comm);
+    return TUTTI_OK;
+}
+
+static tutti_status create_model(sim_rank *r, tutti_trainer *t)
+{
+    const sim_scenario *s = r->scenario;
+    const tutti_model_options o = {
+        .batch = s->batch,
+        .grains = s->grains,
+        .workers = s->nodes,
+        .worker = r->number,
+        .groups = s->nodes > 1 ? s->plan->groups : NULL,
+        .hooks = tutti_sync_hooks(t),
+        .stand_in = t->stand_in,
+    };
+    return tutti_model_create(&t->model, s->net, &o);
+}
+
+static tutti_status live(sim_rank *r, tutti_trainer *t)
+{
+    TUTTI_TRY(open_comm(r, t));
+    TUTTI_TRY(create_model(r, t));
+    TUTTI_TRY(tutti_sync_create(t));
+    TUTTI_TRY(tutti_pulse_create(t));
+    if (r->scenario->trace) TUTTI_TRY(tutti_trace_create(&t->trace, r->number, TRACE_EVENTS));
+    return run_steps(r, t);
+}
+
+void sim_rank_main(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    sim_rank *r = sg_host_get_data(sg_host_self());
+    sim_scenario *s = r->scenario;
+    const tutti_stand_in stand_in = {r, compute, copy, update};
+    tutti_trainer t = {.options = &s->options,
+                       .settings = {.batch = s->batch, .grains = s->grains},
+                       .net = s->net,
+                       .plan = s->plan,
+                       .stand_in = &stand_in};
+    if (live(r, &t) != TUTTI_OK) {
+        fprintf(stderr, "rank %d: %s\n", r->number, tutti_message());
+        exit(1);
+    }
+    if (++s->done == s->nodes) sim_finish(s);
+    sg_actor_suspend(sg_actor_self()); /* the others may still want something of this rank */
+}

@@ -1,0 +1,89 @@
+/* The simulator: one rank's life on a cluster that does not exist.
+ *
+ * A rank runs the trainer's own step (src/nn's walk through the layers, src/train/sync.c) and the
+ * communication engine (all of src/comm), compiled for SimGrid's MPI. Three things are put in
+ * their place:
+ *
+ *   arithmetic   the model has a stand-in (nn/model.h) that lets the seconds pass which the
+ *                platform says; the engine has one for its additions (tutti_comm_world);
+ *   time         tutti_now is the simulated clock (world.c, by the linker's --wrap);
+ *   memory       large blocks are floats whose values do not matter: all ranks share one.
+ *
+ * All ranks are contexts of one process and one thread: what they share needs no lock. */
+#ifndef TUTTI_SIM_H
+#define TUTTI_SIM_H
+
+#include "plan/predict.h"
+#include "train/trainer.h"
+
+enum { SIM_MOST_STEPS = 64, SIM_MOST_NODES = 4096 };
+
+/* What is simulated; the same for all ranks. */
+typedef struct sim_scenario {
+    const char *net_name, *platform_name, *plan_path; /* plan: a file */
+    const char *network, *deployment;                 /* SimGrid's XML files */
+    const char *trace;                                /* NULL: none */
+    int nodes, batch, grains, steps;
+    int overlap, priority;
+    double jitter;    /* standard deviation of a node's computing from step to step, a fraction */
+    double straggler; /* how much slower the last node computes; 1: like the others */
+
+    tutti_net *net;
+    tutti_platform *platform;
+    tutti_plan *plan;
+    tutti_prediction *prediction; /* its seconds of computing are the simulation's */
+    tutti_train_options options;
+    void *floats;  /* memory whose contents do not matter, and never is there */
+    void *payload; /* what is sent instead of it; SimGrid knows that it need not be copied */
+
+    /* what came out */
+    double end[SIM_MOST_STEPS];     /* when the last rank had done each step */
+    double exposed[SIM_MOST_STEPS]; /* seconds waited, the sum of all ranks */
+    uint64_t bytes_sent;            /* by the rank that sent most, in the steps that count */
+    int done;                       /* ranks that have done all steps */
+    double watched;                 /* since when links are */
+    double busiest;                 /* share of the time a link was in use, the largest */
+    char busiest_link[128];
+} sim_scenario;
+
+typedef struct sim_rank {
+    sim_scenario *scenario;
+    int number;
+    tutti_comm *comm;
+    double slowness;   /* of this step's computing; 1: as the platform says */
+    bool computes;     /* the compute thread does, so the communication thread works beside it */
+    double debt;       /* seconds of work the communication thread has not yet taken time for */
+    double free_again; /* when it is done with what it took time for */
+} sim_rank;
+
+/* ---- main.c ---- */
+
+/* Prints what came out and ends the process: letting every rank finish what the steps that do not
+ * count have begun would double the time. */
+_Noreturn void sim_finish(sim_scenario *scenario);
+
+/* ---- rank.c ---- */
+
+/* The main function of every rank, as SimGrid calls it. The sim_rank is its host's data. */
+void sim_rank_main(int argc, char **argv);
+
+/* ---- world.c ---- */
+
+tutti_status sim_world_init(sim_scenario *scenario) TUTTI_MUST_CHECK;
+
+/* Computing for some seconds, beside communication. */
+void sim_compute(sim_rank *rank, double seconds);
+
+/* Work of the communication thread: additions, updates. */
+void sim_owe(sim_rank *rank, double seconds);
+
+/* Seconds one core takes to stream so many bytes. */
+double sim_core_stream(const sim_scenario *scenario, double bytes);
+
+/* ---- links.c ---- */
+
+/* Counts from now on what goes over every link; finds the one in use most since then. */
+void sim_links_watch(sim_scenario *scenario);
+void sim_links_find_busiest(sim_scenario *scenario);
+
+#endif
