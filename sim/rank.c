@@ -65,6 +65,7 @@ static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
     t->step_exposed = 0;
     t->mark = simgrid_get_clock();
     r->slowness = slowness(r, step);
+    sim_compute(r, s->prediction->input_s);
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));
     TUTTI_TRY(tutti_sync_finish(t, &norm));
     t->step++;

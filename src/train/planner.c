@@ -123,6 +123,7 @@ static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double al
     TUTTI_TRY(make_plan(p, row->nodes, &row->plan));
     TUTTI_TRY(tutti_predict_step(&row->prediction, p->net, p->platform, row->plan, &how));
     const double step = row->prediction->step_s;
+    row->alone_s = alone;
     row->speedup = alone / step;
     row->efficiency = row->speedup / row->nodes;
     row->paper_speedup = tutti_paper_speedup(p->net->name, p->platform->name, row->nodes, p->batch);
@@ -160,10 +161,34 @@ static tutti_status save_plan(const tutti_planner *p)
     return s;
 }
 
+void tutti_planner_close(tutti_planner **planner)
+{
+    tutti_planner *p = *planner;
+    if (!p) return;
+    for (int i = 0; i < p->count; i++) {
+        tutti_plan_destroy(&p->rows[i].plan);
+        tutti_prediction_destroy(&p->rows[i].prediction);
+    }
+    tutti_net_destroy(&p->net);
+    tutti_platform_destroy(&p->platform);
+    tutti_free(p);
+    *planner = NULL;
+}
+
+tutti_status tutti_planner_open(tutti_planner **out, const tutti_planner_options *options)
+{
+    tutti_planner *p = NULL;
+    TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
+    p->options = options;
+    const tutti_status s = fill(p);
+    if (s != TUTTI_OK) tutti_planner_close(&p);
+    *out = p;
+    return s;
+}
+
 static tutti_status answer(tutti_planner *p)
 {
     const tutti_planner_options *o = p->options;
-    TUTTI_TRY(fill(p));
     if (o->show && o->json) TUTTI_TRY(tutti_planner_print_json(p, o->show));
     if (o->show && !o->json) tutti_planner_print(p, o->show);
     if (o->plot) TUTTI_TRY(tutti_planner_plot(p, o->plot));
@@ -173,15 +198,8 @@ static tutti_status answer(tutti_planner *p)
 tutti_status tutti_plan_show(const tutti_planner_options *options)
 {
     tutti_planner *p = NULL;
-    TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
-    p->options = options;
+    TUTTI_TRY(tutti_planner_open(&p, options));
     const tutti_status s = answer(p);
-    for (int i = 0; i < p->count; i++) {
-        tutti_plan_destroy(&p->rows[i].plan);
-        tutti_prediction_destroy(&p->rows[i].prediction);
-    }
-    tutti_net_destroy(&p->net);
-    tutti_platform_destroy(&p->platform);
-    tutti_free(p);
+    tutti_planner_close(&p);
     return s;
 }

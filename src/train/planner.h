@@ -12,6 +12,7 @@ typedef struct tutti_planner_row {
     tutti_plan *plan;
     tutti_prediction *prediction;
     double speedup, efficiency; /* against one node */
+    double alone_s;             /* what one node takes for the step */
     double paper_speedup;       /* NaN: the paper does not have this point */
     double epoch_s, hours, node_hours;
 } tutti_planner_row;
@@ -25,6 +26,11 @@ typedef struct tutti_planner {
     int count;
     tutti_planner_row rows[TUTTI_MOST_ROWS];
 } tutti_planner;
+
+/* Fills in what the options ask for: net, platform, a row for each number of nodes. */
+tutti_status tutti_planner_open(tutti_planner **out,
+                                const tutti_planner_options *options) TUTTI_MUST_CHECK;
+void tutti_planner_close(tutti_planner **planner);
 
 void tutti_planner_print(const tutti_planner *planner, FILE *out);
 tutti_status tutti_planner_print_json(const tutti_planner *planner, FILE *out) TUTTI_MUST_CHECK;
