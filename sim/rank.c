@@ -63,7 +63,6 @@ static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
     tutti_pulse_news news;
     double norm;
     t->step_exposed = 0;
-    t->mark = simgrid_get_clock();
     r->slowness = slowness(r, step);
     sim_compute(r, s->prediction->input_s);
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));

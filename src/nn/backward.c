@@ -178,7 +178,7 @@ static tutti_status input_gradients(const call *c)
     const double start = tutti_now();
     if (!tutti_node_stand_in(c->m, c->node, TUTTI_PASS_DATA))
         backward_table[c->node->layer->kind](c);
-    c->node->times.backward_data += tutti_now() - start;
+    tutti_node_computed(c->m, c->node, TUTTI_PASS_DATA, start);
     for (int k = 0; k < inputs; k++)
         if (c->node->edges[k].wants_dx) TUTTI_TRY(tutti_hops_backward(c->m, c->node, k));
     add_to_others(c);
@@ -203,7 +203,7 @@ static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_
         deactivate(&c);
         if (node->region.count) weight_gradient(&c);
     }
-    node->times.backward_weights += tutti_now() - start;
+    tutti_node_computed(m, node, TUTTI_PASS_WEIGHTS, start);
     if (node->region.count && hooks->gradient_ready)
         TUTTI_TRY(hooks->gradient_ready(hooks->user, number));
     TUTTI_TRY(input_gradients(&c));

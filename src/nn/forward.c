@@ -204,6 +204,6 @@ tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pa
         forward_table[node->layer->kind](&c);
         activate(&c);
     }
-    if (pass->training) node->times.forward += tutti_now() - start;
+    if (pass->training) tutti_node_computed(m, node, TUTTI_PASS_FORWARD, start);
     return TUTTI_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/topology.h"
 #include "kernel/ops.h"
@@ -340,6 +341,17 @@ tutti_status tutti_model_evaluate(tutti_model *m, int n, const float *samples,
 {
     TUTTI_ASSERT(n <= m->samples);
     return forward(m, &(tutti_pass){n, false, 0, samples, labels});
+}
+
+void tutti_node_computed(const tutti_model *m, tutti_node *node, tutti_layer_pass pass,
+                         double begin)
+{
+    const tutti_model_hooks *hooks = &m->options.hooks;
+    const double end = tutti_now();
+    double *const seconds[TUTTI_PASSES] = {&node->times.forward, &node->times.backward_weights,
+                                           &node->times.backward_data};
+    *seconds[pass] += end - begin;
+    if (hooks->computed) hooks->computed(hooks->user, (int)(node - m->nodes), pass, begin, end);
 }
 
 /* ---- looking ---- */

@@ -37,6 +37,13 @@
 
 typedef struct tutti_model tutti_model;
 
+typedef enum tutti_layer_pass {
+    TUTTI_PASS_FORWARD,
+    TUTTI_PASS_WEIGHTS,
+    TUTTI_PASS_DATA,
+    TUTTI_PASSES
+} tutti_layer_pass;
+
 /* Called from the thread that runs the model. A failure ends the pass, which returns it. Any of
  * them may be NULL. */
 typedef tutti_status tutti_layer_hook(void *user, int layer);
@@ -46,16 +53,12 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *gradient_ready;   /* its gradient is complete; backward-data comes next */
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
+    /* a layer was computed, without moves and other hooks; by the clock of base/clock.h */
+    void (*computed)(void *user, int layer, tutti_layer_pass pass, double begin, double end);
 } tutti_model_hooks;
 
 /* Stands in for the arithmetic in a simulator: the model goes through the same layers, hooks and
  * moves in the same order, but makes no kernels and leaves what it would compute to these. */
-typedef enum tutti_layer_pass {
-    TUTTI_PASS_FORWARD,
-    TUTTI_PASS_WEIGHTS,
-    TUTTI_PASS_DATA,
-    TUTTI_PASSES
-} tutti_layer_pass;
 typedef struct tutti_stand_in {
     void *user;
     void (*compute)(void *user, int layer, tutti_layer_pass pass);

@@ -119,6 +119,10 @@ static inline int tutti_node_samples(const tutti_node *node, int n)
  * oddity, unless an earlier step has. Not collective. */
 void tutti_model_find_oddity(tutti_model *model, const tutti_pass *pass);
 
+/* Notes that a pass of the node took from 'begin' until now. */
+void tutti_node_computed(const tutti_model *model, tutti_node *node, tutti_layer_pass pass,
+                         double begin);
+
 /* Leaves the pass to the stand-in, if there is one. */
 static inline bool tutti_node_stand_in(const tutti_model *model, const tutti_node *node,
                                        tutti_layer_pass pass)

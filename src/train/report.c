@@ -9,15 +9,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-void tutti_trainer_mark(tutti_trainer *t, const char *what, int layer)
-{
-    if (!t->trace) return;
-    const double now = tutti_now();
-    const char *name = layer >= 0 ? t->net->layers[layer].name : NULL;
-    tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, what, name, t->step, -1, t->mark, now);
-    t->mark = now;
-}
-
 /* ---- before ---- */
 
 static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
@@ -162,7 +153,7 @@ static tutti_status write_trace(tutti_trainer *t)
     double *offsets = NULL;
     tutti_status s = tutti_alloc(&offsets, (size_t)t->ranks, sizeof *offsets);
     if (s == TUTTI_OK) s = tutti_comm_clock_offsets(t->comm, offsets);
-    double origin = t->mark;
+    double origin = t->begun;
     if (s == TUTTI_OK) s = tutti_comm_broadcast(t->comm, 0, &origin, sizeof origin);
     if (s == TUTTI_OK)
         s = tutti_trace_write(t->trace, t->options->trace, origin - offsets[t->rank]);

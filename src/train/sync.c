@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+static const double SHORTEST_SPAN = 1e-6; /* seconds; a trace leaves shorter ones out */
+
 /* ---- the update ---- */
 
 static void update_strip(void *user, const float *sum, size_t begin, size_t end)
@@ -63,11 +65,13 @@ static tutti_exchange *last_exchange(const tutti_sync *s)
     return s->exchange ? s->exchange : s->broadcast;
 }
 
-static void record_exchange(tutti_trainer *t, const tutti_exchange *e, int layer)
+/* Once for each run of the exchange, however often it is waited for. */
+static void record_exchange(tutti_trainer *t, const tutti_exchange *e, int layer, double *recorded)
 {
     if (!t->trace) return;
     const tutti_exchange_stats stats = tutti_exchange_statistics(e);
-    if (!stats.runs) return;
+    if (!stats.runs || stats.submitted == *recorded) return;
+    *recorded = stats.submitted;
     tutti_trace_span(t->trace, TUTTI_TRACE_COMM, "exchange", t->net->layers[layer].name, t->step,
                      (int64_t)(stats.bytes_sent / stats.runs), stats.begun, stats.done);
 }
@@ -79,28 +83,28 @@ static tutti_status wait_timed(tutti_trainer *t, tutti_exchange *e, int layer, d
     const double waited = tutti_now() - start;
     *exposed += waited;
     t->step_exposed += waited;
-    if (t->trace)
+    if (waited > SHORTEST_SPAN)
         tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, "wait", t->net->layers[layer].name, t->step,
                          -1, start, start + waited);
-    record_exchange(t, e, layer);
+    return status;
+}
+
+static tutti_status wait_for_layer(tutti_sync *s, tutti_exchange *e)
+{
+    const tutti_status status = wait_timed(s->trainer, e, s->layer, &s->exposed);
+    record_exchange(s->trainer, e, s->layer, &s->recorded);
     return status;
 }
 
 static tutti_status before_forward(void *user, int layer)
 {
-    tutti_trainer *t = user;
-    tutti_trainer_mark(t, "forward", layer > 0 ? layer - 1 : -1);
-    tutti_sync *s = sync_of(t, layer);
-    if (!s || !last_exchange(s)) return TUTTI_OK;
-    const tutti_status status = wait_timed(t, last_exchange(s), layer, &s->exposed);
-    if (t->trace) t->mark = tutti_now();
-    return status;
+    tutti_sync *s = sync_of(user, layer);
+    return s && last_exchange(s) ? wait_for_layer(s, last_exchange(s)) : TUTTI_OK;
 }
 
 static tutti_status gradient_ready(void *user, int layer)
 {
     tutti_trainer *t = user;
-    tutti_trainer_mark(t, "backward-weights", layer);
     tutti_sync *s = sync_of(t, layer);
     s->sgd = t->sgd;
     if (s->reduce) tutti_exchange_start(s->reduce);
@@ -111,11 +115,9 @@ static tutti_status gradient_ready(void *user, int layer)
 static tutti_status weights_released(void *user, int layer)
 {
     tutti_trainer *t = user;
-    tutti_trainer_mark(t, "backward-data", layer);
     tutti_sync *s = sync_of(t, layer);
     if (s->exchange && is_overlapped(t)) tutti_exchange_open_gate(s->exchange);
     else if (s->holders == 1 && t->settings.clip <= 0) update_alone(s);
-    tutti_trainer_mark(t, "update", layer);
     return TUTTI_OK;
 }
 
@@ -124,14 +126,30 @@ static tutti_status carry_out_move(void *user, int index)
     tutti_trainer *t = user;
     tutti_exchange *e = t->moves[index];
     tutti_exchange_start(e);
-    double exposed = 0;
-    return wait_timed(t, e, tutti_model_move(t->model, index)->layer, &exposed);
+    double exposed = 0, recorded = 0;
+    const int layer = tutti_model_move(t->model, index)->layer;
+    TUTTI_TRY(wait_timed(t, e, layer, &exposed));
+    record_exchange(t, e, layer, &recorded);
+    return TUTTI_OK;
+}
+
+static void computed(void *user, int layer, tutti_layer_pass pass, double begin, double end)
+{
+    static const char *const names[TUTTI_PASSES] = {"forward", "backward-weights", "backward-data"};
+    const tutti_trainer *t = user;
+    if (end - begin > SHORTEST_SPAN)
+        tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, names[pass], t->net->layers[layer].name,
+                         t->step, -1, begin, end);
 }
 
 tutti_model_hooks tutti_sync_hooks(tutti_trainer *trainer)
 {
-    return (tutti_model_hooks){trainer, before_forward, gradient_ready, weights_released,
-                               carry_out_move};
+    return (tutti_model_hooks){.user = trainer,
+                               .before_forward = before_forward,
+                               .gradient_ready = gradient_ready,
+                               .weights_released = weights_released,
+                               .move = carry_out_move,
+                               .computed = computed};
 }
 
 /* ---- after the pass ---- */
@@ -143,7 +161,7 @@ static tutti_status exchange_now(tutti_trainer *t)
         if (!s->exchange) continue;
         tutti_exchange_start(s->exchange);
         tutti_exchange_open_gate(s->exchange);
-        TUTTI_TRY(wait_timed(t, s->exchange, s->layer, &s->exposed));
+        TUTTI_TRY(wait_for_layer(s, s->exchange));
     }
     return TUTTI_OK;
 }
@@ -151,8 +169,7 @@ static tutti_status exchange_now(tutti_trainer *t)
 static tutti_status clip_and_update(tutti_trainer *t, double *norm)
 {
     for (int i = t->sync_count - 1; i >= 0; i--)
-        if (t->syncs[i].reduce)
-            TUTTI_TRY(wait_timed(t, t->syncs[i].reduce, t->syncs[i].layer, &t->syncs[i].exposed));
+        if (t->syncs[i].reduce) TUTTI_TRY(wait_for_layer(&t->syncs[i], t->syncs[i].reduce));
     TUTTI_TRY(tutti_gradient_norm(t, norm));
     t->sgd.gradient_scale = *norm > t->settings.clip ? (float)(t->settings.clip / *norm) : 1.0f;
     for (int i = 0; i < t->sync_count; i++) {
@@ -174,8 +191,7 @@ tutti_status tutti_sync_settle(tutti_trainer *t)
 {
     for (int i = 0; i < t->sync_count; i++)
         if (last_exchange(&t->syncs[i]))
-            TUTTI_TRY(wait_timed(t, last_exchange(&t->syncs[i]), t->syncs[i].layer,
-                                 &t->syncs[i].exposed));
+            TUTTI_TRY(wait_for_layer(&t->syncs[i], last_exchange(&t->syncs[i])));
     return TUTTI_OK;
 }
 

@@ -11,7 +11,6 @@
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
-    double begun;           /* of the whole call */
     double seconds[2];      /* of the last two steps, by the number's parity */
     double last_checkpoint; /* when, for spans in seconds */
     double smooth_loss, smooth_top1, smooth_rate;
@@ -59,9 +58,8 @@ tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news
     const double start = tutti_now();
     TUTTI_TRY(tutti_loader_next(t->loader, &batch));
     t->data_wait = tutti_now() - start;
-    t->mark = tutti_now();
-    if (t->trace)
-        tutti_trace_span(t->trace, TUTTI_TRACE_DATA, "wait", NULL, t->step, -1, start, t->mark);
+    tutti_trace_span(t->trace, TUTTI_TRACE_DATA, "wait", NULL, t->step, -1, start,
+                     start + t->data_wait);
     t->step_exposed = 0;
     prepare_sgd(t);
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)t->step, batch.samples, batch.labels));
@@ -197,6 +195,8 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
         t->best_step = t->step;
     }
     const double seconds = tutti_now() - start;
+    tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, t->step, -1, start,
+                     start + seconds);
     tutti_progress_say(t->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
                        epoch_of(t, t->step), 100 * e.top1, 100 * e.top5, e.loss,
                        *best ? " (best so far)" : "");
@@ -297,9 +297,9 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     TUTTI_TRY(tutti_comm_agree(t->comm, open_outputs(t)));
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
-    l.begun = l.last_checkpoint = tutti_now();
+    t->begun = l.last_checkpoint = tutti_now();
     TUTTI_TRY(come_to_rest(t, run_steps(t, &l)));
-    const double seconds = tutti_now() - l.begun;
+    const double seconds = tutti_now() - t->begun;
     const int64_t steps = t->step - l.first_step;
     *result = (tutti_train_result){
         .rank = t->rank,

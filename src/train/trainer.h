@@ -42,6 +42,7 @@ typedef struct tutti_sync {
     float *momentum;           /* of the strip */
     tutti_sgd sgd;             /* of the step whose gradient is under way */
     double exposed;            /* seconds the forward pass waited for these parameters */
+    double recorded;           /* when the exchange that a trace shows last was submitted */
 } tutti_sync;
 
 /* What all ranks know about a step once its pulse has arrived. */
@@ -101,7 +102,7 @@ typedef struct tutti_trainer {
     tutti_metrics *metrics;
     tutti_progress *progress;
     tutti_trace *trace;
-    double mark;         /* end of the last span of computing that was recorded */
+    double begun;        /* when the first step began: time 0 of a trace */
     double step_exposed; /* seconds of this step spent waiting for communication */
     double data_wait;    /* ... for data */
     double compute;      /* seconds of all steps of this rank, without waiting */
@@ -201,9 +202,6 @@ void tutti_trainer_show_header(tutti_trainer *trainer);
 /* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
 tutti_status tutti_trainer_report(tutti_trainer *trainer, double seconds,
                                   int64_t steps) TUTTI_MUST_CHECK;
-
-/* Records the computing since the last mark. */
-void tutti_trainer_mark(tutti_trainer *trainer, const char *what, int layer);
 
 /* ---- account.c ---- */
 

@@ -192,6 +192,27 @@ def check_complaints(folder):
         "data", 2, [*base, "--data", "cifar10:" + str(folder / "nowhere")], 1, "nowhere")
 
 
+def check_trace(folder):
+    """What a trace says must be possible: each layer once a step, nothing twice at a time."""
+    def run():
+        path, steps = folder / "trace.json", 4
+        train(folder / "traced", 3, *SMALL, "--steps", str(steps), "--threads", "1", "--plan",
+              "model", "--eval-every", "never", "--trace", str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+        spans = sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"])
+        for rank in range(3):
+            lane = [e for e in spans if e["pid"] == rank and e["tid"] == 0]
+            for a, b in zip(lane, lane[1:]):
+                assert a["ts"] + a["dur"] <= b["ts"] + 0.01, f"{a} and {b} overlap"
+            for name in ("forward conv1", "backward-weights conv1", "backward-data conv2"):
+                count = sum(e["name"] == name for e in lane)
+                assert count == steps, f"rank {rank}: '{name}' {count} times in {steps} steps"
+            count = sum(e["name"] == "exchange conv1" for e in spans
+                        if e["pid"] == rank and e["tid"] == 1)
+            assert count == steps, f"rank {rank}: conv1 exchanged {count} times in {steps} steps"
+    yield "a trace of 3 ranks", run
+
+
 def full_nets(folder):
     lenet = ["lenet", "--data", "fashion-mnist", "--batch-size", "64", "--steps", "300"]
     vgg = ["vgg-a", "--data", "synthetic", "--batch-size", "16", "--grains", "8", "--steps", "3",
@@ -215,7 +236,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
-                  check_clipping(folder), check_resume(folder), check_complaints(folder)]
+                  check_clipping(folder), check_resume(folder), check_complaints(folder),
+                  check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))
         for group in groups:
