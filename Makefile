@@ -27,7 +27,8 @@ check-tsan: setup
 	@[ -f $(TSAN)/build.ninja ] || CC=clang meson setup $(TSAN) --buildtype=debugoptimized \
 	    -Db_sanitize=thread -Db_lundef=false -Dwerror=false
 	@ninja -C $(TSAN)
-	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 tools/check $(TSAN) --suite unit
+	@TSAN_OPTIONS=ignore_noninstrumented_modules=1:allocator_may_return_null=1 \
+	    tools/check $(TSAN) --suite unit
 
 # The whole matrix of equal bits: ranks, threads, plans, algorithms, instruction sets, nets.
 check-bits: setup all
