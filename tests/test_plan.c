@@ -121,6 +121,18 @@ static void a_stolen_core_is_paid_for(void **state)
     assert_true(fabs(step(0, 1, 0.5, 0, waited) - 6) < 1e-12);
 }
 
+static void a_channel_beside_computing_is_slower(void **state)
+{
+    (void)state;
+    /* layer 1's chain of 1 takes 2 beside computing and slows it to a half: 1 of 5 seconds is lost;
+     * layer 0's, of 1, has nothing to hide behind and is as fast as alone */
+    tutti_chain chains[2] = {{.reduce = 0.5, .broadcast = 0.5}, {.reduce = 0.5, .broadcast = 0.5}};
+    const tutti_channel channel = {.steals = 0.5, .beside = 2};
+    assert_true(fabs(tutti_timeline_step(program, OPS, chains, 2, &channel, NULL) - 7) < 1e-12);
+    assert_true(fabs(chains[0].waited - 1) < 1e-12);
+    assert_true(fabs(chains[0].computed + chains[1].computed - 6) < 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +141,7 @@ int main(void)
         cmocka_unit_test(overlap_hides_what_fits),
         cmocka_unit_test(priority_lets_the_first_layer_overtake),
         cmocka_unit_test(a_stolen_core_is_paid_for),
+        cmocka_unit_test(a_channel_beside_computing_is_slower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,27 @@ static const tutti_planner_row *best_row(const tutti_planner *p)
     return best;
 }
 
+/* What the prediction leaves out, and by how much it missed what the paper measured. */
+static void print_doubts(const tutti_planner *p, FILE *out)
+{
+    for (int i = 0; i < p->count; i++) {
+        const tutti_planner_row *r = &p->rows[i];
+        if (isfinite(r->paper_speedup))
+            fprintf(out,
+                    "On %d nodes the paper measured %.3gx, this predicts %.3gx (%+.0f %%): a real "
+                    "node with few samples computes less efficiently, and ranks wait for the "
+                    "slowest.\n",
+                    r->nodes, r->paper_speedup, r->speedup,
+                    100 * (r->speedup / r->paper_speedup - 1));
+    }
+    fprintf(out,
+            *p->platform->machine
+                ? "The prediction stands on what tutti calibrate measured; it knows nothing of "
+                  "contention inside a larger network and of reading data.\n"
+                : "The model knows computing, volume, latency and overlap; it knows nothing of "
+                  "jitter, contention inside the network, and reading of data.\n");
+}
+
 static void print_advice(const tutti_planner *p, FILE *out)
 {
     const tutti_planner_options *o = p->options;
@@ -102,9 +123,7 @@ static void print_advice(const tutti_planner *p, FILE *out)
                     p->epochs, r->hours, r->node_hours);
         else fprintf(out, "none of these numbers of nodes keeps the deadline and the budget\n");
     }
-    fprintf(out,
-            "The model knows computing, volume, latency and overlap; it knows nothing of jitter, "
-            "contention inside the network, and reading of data.\n");
+    print_doubts(p, out);
 }
 
 static void print_memory(const tutti_planner *p, const tutti_planner_row *r, FILE *out)
