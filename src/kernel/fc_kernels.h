@@ -66,7 +66,7 @@ typedef struct tutti_fc_weights_job {
 } tutti_fc_weights_job;
 
 /* Floats of the largest piece of dw whose partial sums wait together, on any row. */
-enum { TUTTI_FC_NEAR = 32 * 3 * 16 };
+enum { TUTTI_FC_NEAR = 64 * 3 * 16 };
 
 typedef struct tutti_fc_kernels {
     int forward_blocks, data_blocks, weights_blocks; /* the widest panel of each pass */

@@ -396,7 +396,7 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
  * multiply-adds, the pair joined, and one partial sum to the stack, of SWEEP_ROWS rows at a time
  * so that it stays in the first-level cache. */
 #if VLEN == 16
-enum { SWEEP_ROWS = 32, SWEEP_SAMPLES = 8 };
+enum { SWEEP_ROWS = 64, SWEEP_SAMPLES = 8 };
 
 typedef struct sweep_job {
     int rows;
@@ -424,21 +424,29 @@ INLINE void sweep_chain(vf *acc, const vf *dy, int samples, int blocks, const fl
     }
 }
 
-INLINE void sweep(const sweep_job *job, int samples, bool pair, int blocks, bool stream)
+/* Meanwhile fetches what the next 16 rows need of x, or the first ones of the next grains, and the
+ * next grains' dy. */
+INLINE void fetch_samples(const float *x, int samples)
 {
-    const sweep_job j = *job;
-    const int held = pair ? 2 * samples : samples;
-    vf dy[SWEEP_SAMPLES * BLOCKS];
     UNROLL(8)
-    for (int s = 0; s < held; s++) {
-        UNROLL(3)
-        for (int b = 0; b < blocks; b++)
-            dy[s * blocks + b] = vf_load(j.dy + b * j.dy_block + s * TUTTI_BLOCK);
-    }
+    for (int s = 0; s < samples; s++) __builtin_prefetch(x + s * TUTTI_BLOCK, 0, 3);
+}
+
+/* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length within
+ * the loop over rows would be mispredicted in every call. */
+INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pair, int blocks,
+                       int joins, bool stream)
+{
+    const int held = pair ? 2 * samples : samples;
+    const sweep_job j = *job;
+    const float *x = j.x, *top = j.top;
+    float *to = j.to;
     for (int row = 0; row < j.rows; row++) {
-        const float *x = j.x + row / TUTTI_BLOCK * j.x_block + row % TUTTI_BLOCK;
-        const float *top = j.top + (size_t)row * blocks * TUTTI_BLOCK;
-        float *to = j.to + row * j.to_row;
+        if (row % TUTTI_BLOCK == 0) {
+            x = j.x + row / TUTTI_BLOCK * j.x_block;
+            fetch_samples(row + TUTTI_BLOCK < j.rows ? x + j.x_block : j.x + held * TUTTI_BLOCK,
+                          held);
+        }
         vf acc[BLOCKS], right[BLOCKS];
         sweep_chain(acc, dy, samples, blocks, x);
         if (pair) {
@@ -446,12 +454,37 @@ INLINE void sweep(const sweep_job *job, int samples, bool pair, int blocks, bool
             UNROLL(3)
             for (int b = 0; b < blocks; b++) acc[b] = vf_add(acc[b], right[b]);
         }
-        for (int joins = j.joins; joins; joins--, top -= j.slot) add_from(acc, blocks, top);
+        if (joins == 1) add_from(acc, blocks, top);
+        const float *waiting = top;
+        for (int left = joins < 0 ? j.joins : 0; left; left--, waiting -= j.slot)
+            add_from(acc, blocks, waiting);
         UNROLL(3)
         for (int b = 0; b < blocks; b++)
             if (stream) vf_stream(to + b * j.to_block, acc[b]);
             else vf_store(to + b * j.to_block, acc[b]);
+        x++;
+        top += blocks * TUTTI_BLOCK;
+        to += j.to_row;
     }
+}
+
+INLINE void sweep(const sweep_job *job, int samples, bool pair, int blocks, bool stream)
+{
+    const int held = pair ? 2 * samples : samples;
+    vf dy[SWEEP_SAMPLES * BLOCKS];
+    UNROLL(8)
+    for (int s = 0; s < held; s++) {
+        UNROLL(3)
+        for (int b = 0; b < blocks; b++)
+            dy[s * blocks + b] = vf_load(job->dy + b * job->dy_block + s * TUTTI_BLOCK);
+    }
+    UNROLL(3)
+    for (int b = 0; b < blocks; b++)
+        fetch_samples(job->dy + b * job->dy_block + held * TUTTI_BLOCK, held);
+    if (stream) sweep_rows(job, dy, samples, pair, blocks, -1, true);
+    else if (job->joins == 0) sweep_rows(job, dy, samples, pair, blocks, 0, false);
+    else if (job->joins == 1) sweep_rows(job, dy, samples, pair, blocks, 1, false);
+    else sweep_rows(job, dy, samples, pair, blocks, -1, false);
 }
 
 typedef void sweep_fn(const sweep_job *job, bool stream);
