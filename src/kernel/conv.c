@@ -44,13 +44,13 @@ static long blocks_of(int channels)
     return tutti_ceil_div(channels, TUTTI_BLOCK);
 }
 
-/* Half cycles a tile takes per channel: two multiply-adds a cycle, 1.1 loads, and the latency of
- * four cycles. */
+/* Half cycles a tile takes per channel: two multiply-adds a cycle, one load, the latency of four
+ * cycles, and something for the loop. */
 static double tile_cost(int vectors, int width)
 {
-    const double fma = vectors * width, loads = (vectors + width) * 2 / 1.1, latency = 8;
+    const double fma = vectors * width, loads = (vectors + width) * 2, latency = 8, loop = 1;
     const double cost = fma > loads ? fma : loads;
-    return cost > latency ? cost : latency;
+    return (cost > latency ? cost : latency) + loop;
 }
 
 static double cover_cost(int blocks, int vectors, int width, int tile_blocks, int tile_width)
@@ -73,7 +73,7 @@ int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int w
     double least = 0;
     for (int nb = 1; nb <= TUTTI_CONV_MAX_BLOCKS && nb <= blocks && max_width[nb]; nb++) {
         const double cost = cover_cost(blocks, vectors, width, nb, max_width[nb]);
-        if (nb == 1 || cost <= least) {
+        if (nb == 1 || cost < least) {
             best = nb;
             least = cost;
         }

@@ -34,7 +34,7 @@ INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixe
         wv[v] = vf_load(w + v / VECTORS * w_output + v % VECTORS * VLEN);
         IN_REGISTER(wv[v]);
     }
-    UNROLL(12)
+    UNROLL(14)
     for (int p = lo; p < hi; p++) {
         vf xv = vf_set1(x[p * x_pixel]);
         IN_REGISTER(xv);
@@ -52,25 +52,37 @@ INLINE void run(vf *acc, int nv, int lo, int hi, const float *x, long x_pixel, c
     }
 }
 
+/* One range of taps of a row of the kernel; dense ones are one run. */
+INLINE void sum_range(vf *acc, const tutti_conv_range *range, const float **x, const float **w,
+                      long w_output, int nv, int lo, int hi, long x_pixel, bool dense)
+{
+    for (int runs = range->runs; runs; runs--) {
+        run(acc, nv, lo, hi, *x, x_pixel, *w, w_output, range->channels);
+        *x += range->x;
+        *w += range->w;
+        if (dense) break;
+    }
+}
+
 /* The general sum: every range of taps. */
 INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, const tutti_conv_segment *seg,
-                       const float *x0, const float *w0, int nv, int width, long x_pixel)
+                       const float *x0, const float *w0, int nv, int width, bool dense)
 {
+    const tutti_conv_range *const all = &seg->ranges[TUTTI_CONV_CLIP];
+    const long x_pixel = dense ? 16 : t->x_pixel;
     for (int b = 0; b < t->blocks; b++)
         for (int r = 0; r < t->rows; r++) {
             const float *x = x0 + b * t->x_block + r * t->x_row;
             const float *w = w0 + b * t->w_block + r * t->w_row;
-            UNROLL(9)
-            for (int d = -TUTTI_CONV_CLIP; d <= TUTTI_CONV_CLIP; d++) {
-                const int lo = d < 0 ? -d : 0, hi = d > 0 ? width - d : width;
-                if (hi <= lo) continue;
-                const tutti_conv_range *range = &seg->ranges[TUTTI_CONV_CLIP + d];
-                for (int runs = range->runs; runs; runs--) {
-                    run(acc, nv, lo, hi, x, x_pixel, w, t->w_output, range->channels);
-                    x += range->taps * t->x_tap;
-                    w += range->taps * t->w_tap;
-                }
-            }
+            if (seg->left) UNROLL(4)
+            for (int d = TUTTI_CONV_CLIP; d > 0; d--)
+                if (d < width)
+                    sum_range(acc, all - d, &x, &w, t->w_output, nv, d, width, x_pixel, dense);
+            sum_range(acc, all, &x, &w, t->w_output, nv, 0, width, x_pixel, dense);
+            if (seg->right) UNROLL(4)
+            for (int d = 1; d <= TUTTI_CONV_CLIP; d++)
+                if (d < width)
+                    sum_range(acc, all + d, &x, &w, t->w_output, nv, 0, width - d, x_pixel, dense);
         }
 }
 
@@ -102,7 +114,7 @@ INLINE void start(vf *acc, const tutti_conv_tile *t, float *y, int nb, int width
     else UNROLL(4) for (int b = 0; b < nb; b++)
     {
         const float *block = block_of(y, t, b);
-        UNROLL(12)
+        UNROLL(14)
         for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
         for (int v = 0; v < VECTORS; v++) acc[p * nv + b * VECTORS + v] = vf_load(block + v * VLEN);
     }
@@ -114,7 +126,7 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, float *mask, int nb, int w
     if (t->bias) UNROLL(16)
     for (int v = 0; v < nv; v++) {
         const vf bias = vf_load(t->bias + v * VLEN);
-        UNROLL(12)
+        UNROLL(14)
         for (int p = 0; p < width; p++) acc[p * nv + v] = vf_add(acc[p * nv + v], bias);
     }
     if (t->relu) UNROLL(28)
@@ -122,7 +134,7 @@ INLINE void finish(vf *acc, const tutti_conv_tile *t, float *mask, int nb, int w
     if (mask) UNROLL(4)
     for (int b = 0; b < nb; b++) {
         const float *block = block_of(mask, t, b);
-        UNROLL(12)
+        UNROLL(14)
         for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
         for (int v = 0; v < VECTORS; v++) {
             vf *const a = &acc[p * nv + b * VECTORS + v];
@@ -137,7 +149,7 @@ INLINE void store(const vf *acc, const tutti_conv_tile *t, float *y, int nb, int
     UNROLL(4)
     for (int b = 0; b < nb; b++) {
         float *block = block_of(y, t, b);
-        UNROLL(12)
+        UNROLL(14)
         for (int p = 0; p < width; p++, block += t->y_pixel) UNROLL(16)
         for (int v = 0; v < VECTORS; v++)
             vf_put(block + v * VLEN, acc[p * nv + b * VECTORS + v], stream);
@@ -154,9 +166,7 @@ INLINE void run_tile(const tutti_conv_tile *t, const tutti_conv_segment *seg, co
         vf acc[ACCUMULATORS];
         start(acc, &own, y, nb, width);
         if (kind == TUTTI_CONV_WHOLE) sum_whole(acc, &own, seg, x, w, nv, width);
-        else
-            sum_ranges(acc, &own, seg, x, w, nv, width,
-                       kind == TUTTI_CONV_DENSE ? 16 : own.x_pixel);
+        else sum_ranges(acc, &own, seg, x, w, nv, width, kind == TUTTI_CONV_DENSE);
         if (own.finish) finish(acc, &own, mask ? (float *)mask + i * seg->y_next : NULL, nb, width);
         if (own.stream) store(acc, &own, y, nb, width, true);
         else store(acc, &own, y, nb, width, false);
@@ -186,13 +196,13 @@ INLINE void run_tile(const tutti_conv_tile *t, const tutti_conv_segment *seg, co
 #define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
 #define UP_TO_8(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8)
 #define UP_TO_9(X, nb) UP_TO_8(X, nb) X(nb, 9)
-#define UP_TO_12(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12)
+#define UP_TO_14(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
 #if VLEN == 1
 #define ALL(X) UP_TO_1(X, 1)
 #elif NREG < 32
 #define ALL(X) UP_TO_6(X, 1)
 #else
-#define ALL(X) UP_TO_8(X, 1) UP_TO_12(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
+#define ALL(X) UP_TO_8(X, 1) UP_TO_14(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
 #endif
 ALL(TILE)
 // clang-format on
@@ -220,7 +230,7 @@ extern const tutti_conv_tiles NAME(conv_tiles);
 const tutti_conv_tiles NAME(conv_tiles) = {
     .vectors = VECTORS,
 #if NREG >= 32
-    .max_width = {0, 8, 12, 9, 6},
+    .max_width = {0, 8, 14, 9, 6},
 #else
     .max_width = {0, MAX_WIDTH},
 #endif

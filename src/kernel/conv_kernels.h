@@ -19,9 +19,10 @@ typedef enum tutti_conv_kind {
 } tutti_conv_kind;
 
 /* Taps (columns of the kernel) that touch the same pixels: so many runs of so many channels that
- * follow each other in x as in w, each of so many taps. */
+ * follow each other in x as in w; x and w: from one run to the next. */
 typedef struct tutti_conv_range {
-    int runs, taps, channels;
+    int runs, channels;
+    long x, w;
 } tutti_conv_range;
 
 /* Pixels of an output row that one tile computes, or several alike side by side. Taps come in ranges, because near the edges a tap
@@ -30,6 +31,7 @@ typedef struct tutti_conv_range {
 typedef struct tutti_conv_segment {
     int begin, width, tiles; /* width: of each tile */
     tutti_conv_kind kind;
+    bool left, right; /* some tap misses pixels at this edge */
     tutti_conv_range ranges[TUTTI_CONV_RANGES];
     long x, w, y;        /* from the row's first pixel and tap to the tile's; x's may lie outside */
     long x_next, y_next; /* from tile to tile */
@@ -38,8 +40,8 @@ typedef struct tutti_conv_segment {
 /* What the tiles of a row have in common. All strides count floats. */
 typedef struct tutti_conv_tile {
     int blocks, rows; /* of the sum: blocks of x, rows of the kernel */
-    long x_block, x_row, x_tap, x_pixel;
-    long w_block, w_row, w_tap, w_output; /* w_output, y_output: to the next block of features */
+    long x_block, x_row, x_pixel;
+    long w_block, w_row, w_output; /* w_output, y_output: to the next block of features */
     long y_pixel, y_output;
     bool resume;       /* go on from the partial sums in y */
     bool finish;       /* add bias and apply the rest; else store the partial sums */
@@ -72,7 +74,7 @@ typedef void tutti_conv_gradient_fn(const tutti_conv_gradient_piece *piece, int 
 
 /* A row's tiles: how wide one may be (in pixels, or in channels of x) for each number of blocks of
  * features, and the functions, [blocks - 1][width - 1]. */
-enum { TUTTI_CONV_MAX_BLOCKS = 4, TUTTI_CONV_MAX_WIDTH = 12 };
+enum { TUTTI_CONV_MAX_BLOCKS = 4, TUTTI_CONV_MAX_WIDTH = 14 };
 
 typedef struct tutti_conv_tiles {
     int vectors; /* of a block */

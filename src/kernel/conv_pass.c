@@ -126,10 +126,8 @@ static void run_sweep(const tutti_conv_tiles *kernels, const tutti_conv_sweep *s
                       int row_end, tutti_conv_tile t, int nblocks, image at)
 {
     t.x_row = sweep->tap_h * sweep->x_row;
-    t.x_tap = sweep->tap_w * sweep->x_pixel;
     t.x_pixel = sweep->step_w * sweep->x_pixel;
     t.w_row = sweep->w_row;
-    t.w_tap = sweep->w_tap;
     t.y_pixel = sweep->y_pixel;
     for (int row = row_begin; row < min_of(row_end, sweep->rows); row++)
         run_row(kernels, sweep, row, &t, nblocks, at);

@@ -49,7 +49,7 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
 {
     const bool neighbours = sweep->tap_w == 1 && sweep->w_tap == (long)channels * TUTTI_BLOCK;
     const bool dense = neighbours && channels == TUTTI_BLOCK && sweep->step_w == 1;
-    int first, all = 0, taps[TUTTI_CONV_RANGES] = {0};
+    int first, taps[TUTTI_CONV_RANGES] = {0};
     if (!count_taps(sweep, begin, width, &first, taps)) return false;
     *out = (tutti_conv_segment){
         .begin = begin,
@@ -61,14 +61,17 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
         .w = first * sweep->w_tap,
         .y = begin * sweep->y_pixel,
     };
+    const long x_tap = sweep->tap_w * sweep->x_pixel;
     for (int i = 0; i < TUTTI_CONV_RANGES; i++) {
-        all += taps[i];
-        out->ranges[i] = neighbours ? (tutti_conv_range){taps[i] > 0, taps[i], taps[i] * channels}
-                                    : (tutti_conv_range){taps[i], 1, channels};
+        const int merged = neighbours ? taps[i] : 1;
+        out->ranges[i] = (tutti_conv_range){taps[i] / (merged ? merged : 1), merged * channels,
+                                            merged * x_tap, merged * sweep->w_tap};
+        if (taps[i] && i < TUTTI_CONV_CLIP) out->left = true;
+        if (taps[i] && i > TUTTI_CONV_CLIP) out->right = true;
     }
-    const tutti_conv_range *whole = &out->ranges[TUTTI_CONV_CLIP];
     if (dense) out->kind = TUTTI_CONV_DENSE;
-    else if (whole->runs == 1 && whole->taps == all) out->kind = TUTTI_CONV_WHOLE;
+    else if (!out->left && !out->right && out->ranges[TUTTI_CONV_CLIP].runs == 1)
+        out->kind = TUTTI_CONV_WHOLE;
     return true;
 }
 
