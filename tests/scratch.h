@@ -40,4 +40,21 @@ static inline const char *scratch_file(const scratch *s, const char *name)
     return path;
 }
 
+/* A cmocka test whose state is a fresh scratch. */
+static inline int scratch_set_up(void **state)
+{
+    static scratch s;
+    scratch_open(&s);
+    *state = &s;
+    return 0;
+}
+
+static inline int scratch_tear_down(void **state)
+{
+    scratch_close(*state);
+    return 0;
+}
+
+#define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_set_up, scratch_tear_down)
+
 #endif

@@ -437,39 +437,23 @@ static void the_debian_package_is_found(void **state)
     tutti_data_close(&data);
 }
 
-static int set_up(void **state)
-{
-    static scratch s;
-    scratch_open(&s);
-    *state = &s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scratch_close(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(idx_gives_the_pixels_normalised),
-        TEST(idx_packed_is_the_same),
-        TEST(idx_damage_has_a_sentence),
-        TEST(idx_cut_off_can_be_skipped),
-        TEST(cifar_gives_colours_side_by_side),
-        TEST(cifar_damage_has_a_sentence),
-        TEST(variation_is_a_function_of_the_key),
-        TEST(crops_and_flips_are_those_promised),
-        TEST(shapes_adapt_or_explain),
-        TEST(keys_are_checked),
-        TEST(the_hash_sees_the_index_and_the_options),
-        TEST(a_models_normalisation_is_used),
-        TEST(synthetic_has_any_shape),
-        TEST(the_debian_package_is_found),
+        SCRATCH_TEST(idx_gives_the_pixels_normalised),
+        SCRATCH_TEST(idx_packed_is_the_same),
+        SCRATCH_TEST(idx_damage_has_a_sentence),
+        SCRATCH_TEST(idx_cut_off_can_be_skipped),
+        SCRATCH_TEST(cifar_gives_colours_side_by_side),
+        SCRATCH_TEST(cifar_damage_has_a_sentence),
+        SCRATCH_TEST(variation_is_a_function_of_the_key),
+        SCRATCH_TEST(crops_and_flips_are_those_promised),
+        SCRATCH_TEST(shapes_adapt_or_explain),
+        SCRATCH_TEST(keys_are_checked),
+        SCRATCH_TEST(the_hash_sees_the_index_and_the_options),
+        SCRATCH_TEST(a_models_normalisation_is_used),
+        SCRATCH_TEST(synthetic_has_any_shape),
+        SCRATCH_TEST(the_debian_package_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,35 +316,19 @@ static void jitter_is_a_function_of_the_key(void **state)
     tutti_data_close(&data);
 }
 
-static int set_up(void **state)
-{
-    static scratch s;
-    scratch_open(&s);
-    *state = &s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scratch_close(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_folder_is_a_class),
-        TEST(trees_for_training_and_testing),
-        TEST(lists_of_bare_names_with_labels),
-        TEST(lists_of_paths_by_folder),
-        TEST(lists_that_do_not_fit),
-        TEST(a_folder_without_pictures),
-        TEST(damaged_pictures_are_named),
-        TEST(scaling_keeps_gradients),
-        TEST(shrinking_averages),
-        TEST(jitter_is_a_function_of_the_key),
+        SCRATCH_TEST(a_folder_is_a_class),
+        SCRATCH_TEST(trees_for_training_and_testing),
+        SCRATCH_TEST(lists_of_bare_names_with_labels),
+        SCRATCH_TEST(lists_of_paths_by_folder),
+        SCRATCH_TEST(lists_that_do_not_fit),
+        SCRATCH_TEST(a_folder_without_pictures),
+        SCRATCH_TEST(damaged_pictures_are_named),
+        SCRATCH_TEST(scaling_keeps_gradients),
+        SCRATCH_TEST(shrinking_averages),
+        SCRATCH_TEST(jitter_is_a_function_of_the_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,30 +376,14 @@ static void numbers_that_are_none(void **state)
     tutti_data_close(&data);
 }
 
-static int set_up(void **state)
-{
-    static scratch s;
-    scratch_open(&s);
-    *state = &s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scratch_close(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_form_gives_any_rows),  TEST(frames_between_their_neighbours),
-        TEST(a_label_for_each_frame),     TEST(stretches_of_utterances),
-        TEST(the_net_decides_the_window), TEST(scripts_point_into_archives),
-        TEST(folders_and_names),          TEST(damage_has_a_sentence),
-        TEST(numbers_that_are_none),
+        SCRATCH_TEST(every_form_gives_any_rows),  SCRATCH_TEST(frames_between_their_neighbours),
+        SCRATCH_TEST(a_label_for_each_frame),     SCRATCH_TEST(stretches_of_utterances),
+        SCRATCH_TEST(the_net_decides_the_window), SCRATCH_TEST(scripts_point_into_archives),
+        SCRATCH_TEST(folders_and_names),          SCRATCH_TEST(damage_has_a_sentence),
+        SCRATCH_TEST(numbers_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

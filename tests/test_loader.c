@@ -237,33 +237,17 @@ static void nonsense_is_refused(void **state)
     tutti_data_close(&data);
 }
 
-static int set_up(void **state)
-{
-    static scratch s;
-    scratch_open(&s);
-    *state = &s;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scratch_close(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(batches_are_those_of_a_plain_loop),
-        TEST(any_number_of_ranks_sees_the_same_stream),
-        TEST(it_resumes_anywhere),
-        TEST(without_shuffle_ids_are_in_order),
-        TEST(testing_visits_each_sample_once),
-        TEST(damage_stops_the_step_it_is_in),
-        TEST(it_can_be_closed_at_any_time),
-        TEST(nonsense_is_refused),
+        SCRATCH_TEST(batches_are_those_of_a_plain_loop),
+        SCRATCH_TEST(any_number_of_ranks_sees_the_same_stream),
+        SCRATCH_TEST(it_resumes_anywhere),
+        SCRATCH_TEST(without_shuffle_ids_are_in_order),
+        SCRATCH_TEST(testing_visits_each_sample_once),
+        SCRATCH_TEST(damage_stops_the_step_it_is_in),
+        SCRATCH_TEST(it_can_be_closed_at_any_time),
+        SCRATCH_TEST(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
