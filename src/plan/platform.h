@@ -6,9 +6,9 @@
  *     memory 128GB
  *     memory-bandwidth 136GB/s
  *     link 8GB/s latency=1.5us overlap=1    # per direction; 1: full duplex, 0: half
- *     steals 0.4 beside=2                   # of the channel's time beside computing, what computing
- *                                           # loses; times as long as alone the channel takes there
- *     meeting 50us                          # what the ranks lose whenever they wait for each other
+ *     steals 0.4 beside=2                   # what computing loses of the channel's time; how much
+ *                                           # longer than alone the channel takes beside it
+ *     meeting 50us                          # what ranks lose whenever they wait for each other
  *     topology dragonfly                    # star, fat-tree, dragonfly, torus
  *     rate conv 1 0.55                      # fraction of the peak at 1 sample a node,
  *     rate conv 16 0.65                     # at 16; between them the logarithm decides

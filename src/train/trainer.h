@@ -122,7 +122,7 @@ void tutti_trainer_close(tutti_trainer *trainer);
 
 /* ---- choose.c ---- */
 
-/* Collective. A trainer that only evaluates is data parallel: its ranks have nothing to exchange. */
+/* Collective. A trainer that only evaluates is data parallel: its ranks exchange nothing. */
 tutti_status tutti_trainer_choose_plan(tutti_trainer *trainer,
                                        bool evaluates_only) TUTTI_MUST_CHECK;
 
