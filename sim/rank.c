@@ -120,7 +120,8 @@ static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
 
 static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
 {
-    const tutti_comm_world world = {.user = r, .add = add};
+    const tutti_comm_world world = {
+        .user = r, .add = add, .take_memory = sim_take_inbox, .give_memory = sim_give_inbox};
     tutti_comm_options o = tutti_comm_defaults();
     o.no_thread = true;
     o.stall_warn = o.stall_abort = 0;

@@ -7,7 +7,8 @@
  *   arithmetic   the model has a stand-in (nn/model.h) that lets the seconds pass which the
  *                platform says; the engine has one for its additions (tutti_comm_world);
  *   time         tutti_now is the simulated clock (world.c, by the linker's --wrap);
- *   memory       large blocks are floats whose values do not matter: all ranks share one.
+ *   memory       large blocks are floats whose values do not matter: all ranks share one; the
+ *                engine's inboxes share all but their beginnings, where small messages arrive.
  *
  * All ranks are contexts of one process and one thread: what they share needs no lock. */
 #ifndef TUTTI_SIM_H
@@ -34,7 +35,10 @@ typedef struct sim_scenario {
     tutti_prediction *prediction; /* its seconds of computing are the simulation's */
     tutti_train_options options;
     void *floats;  /* memory whose contents do not matter, and never is there */
-    void *payload; /* what is sent instead of it; SimGrid knows that it need not be copied */
+    char *inboxes; /* address space for the engine's */
+    size_t inboxes_used;
+    int inbox_file; /* what they share */
+    void *payload;  /* what is sent instead of it; SimGrid knows that it need not be copied */
 
     /* what came out */
     double end[SIM_MOST_STEPS];     /* when the last rank had done each step */
@@ -51,7 +55,6 @@ typedef struct sim_rank {
     int number;
     tutti_comm *comm;
     double slowness;   /* of this step's computing; 1: as the platform says */
-    bool computes;     /* the compute thread does, so the communication thread works beside it */
     double debt;       /* seconds of work the communication thread has not yet taken time for */
     double free_again; /* when it is done with what it took time for */
 } sim_rank;
@@ -70,6 +73,10 @@ void sim_rank_main(int argc, char **argv);
 /* ---- world.c ---- */
 
 tutti_status sim_world_init(sim_scenario *scenario) TUTTI_MUST_CHECK;
+
+/* For the engine's inboxes. */
+void *sim_take_inbox(void *user, size_t bytes);
+void sim_give_inbox(void *user, void *block, size_t bytes);
 
 /* Computing for some seconds, beside communication. */
 void sim_compute(sim_rank *rank, double seconds);

@@ -7,6 +7,9 @@
  * says how much of its speed computing loses while the channel is in use ("steals").
  *
  * The linker puts the functions named __wrap_* in the place of those they are named after. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
@@ -15,6 +18,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -22,10 +26,14 @@
 
 enum { SLICES = 400 }; /* of a step's computing */
 
-#define FLOATS_BYTES   ((size_t)1 << 40)  /* of address space */
-#define PAYLOAD_BYTES  ((size_t)64 << 20) /* comm/exchange.c's largest message */
-#define CORE_BANDWIDTH 12e9               /* bytes/s that one core streams, if the node can */
-#define POST_LEAST     0.2e-6             /* seconds an MPI library takes to post a message */
+#define FLOATS_BYTES   ((size_t)1 << 40) /* of address space */
+#define INBOXES_BYTES  ((size_t)1 << 44)
+#define INBOX_MOST     ((size_t)1 << 30)
+#define INBOX_OWN      ((size_t)128 << 10) /* not shared, at the beginning of each */
+#define MATTERS        4096                /* bytes: larger messages in inboxes are floats */
+#define PAYLOAD_BYTES  ((size_t)64 << 20)  /* comm/exchange.c's largest message */
+#define CORE_BANDWIDTH 12e9                /* bytes/s that one core streams, if the node can */
+#define POST_LEAST     0.2e-6              /* seconds an MPI library takes to post a message */
 #define POST_MOST      2e-6
 
 static sim_rank *self(void)
@@ -52,12 +60,19 @@ void sim_owe(sim_rank *r, double seconds)
     r->debt += seconds;
 }
 
-static void pay(sim_rank *r)
+/* Beside computing the communication thread is busy for a while, and the engine rests. */
+static void pay_beside(sim_rank *r)
+{
+    r->free_again = fmax(simgrid_get_clock(), r->free_again) + r->debt;
+    r->debt = 0;
+}
+
+/* While nothing is computed the wait grows. */
+static void pay_now(sim_rank *r)
 {
     const double now = simgrid_get_clock();
-    if (r->computes) r->free_again = fmax(now, r->free_again) + r->debt;
-    else if (r->debt > 0) sg_actor_sleep_for(r->debt);
-    r->debt = 0;
+    pay_beside(r);
+    if (r->free_again > now) sg_actor_sleep_until(r->free_again);
 }
 
 static double slice_of(const sim_rank *r)
@@ -69,7 +84,6 @@ void sim_compute(sim_rank *r, double seconds)
 {
     double left = seconds * r->slowness;
     const double speed = 1 - r->scenario->platform->steals;
-    r->computes = true;
     while (left > 0) {
         const double now = simgrid_get_clock();
         if (tutti_comm_is_idle(r->comm)) {
@@ -82,7 +96,6 @@ void sim_compute(sim_rank *r, double seconds)
         left -= slice * speed;
         if (simgrid_get_clock() >= r->free_again) tutti_comm_progress(r->comm);
     }
-    r->computes = false;
 }
 
 /* ---- messages ---- */
@@ -93,11 +106,14 @@ static double post_seconds(const sim_rank *r)
     return fmin(fmax(r->scenario->platform->latency / 4, POST_LEAST), POST_MOST);
 }
 
-static void *payload(const void *data)
+static void *payload(const void *data, int bytes)
 {
     const sim_scenario *s = self()->scenario;
-    const size_t at = (size_t)((const char *)data - (const char *)s->floats);
-    return at < FLOATS_BYTES ? s->payload : (void *)(uintptr_t)data;
+    const size_t in_floats = (size_t)((const char *)data - (const char *)s->floats);
+    const size_t in_inboxes = (size_t)((const char *)data - s->inboxes);
+    const bool matters =
+        in_floats >= FLOATS_BYTES && (in_inboxes >= INBOXES_BYTES || bytes <= MATTERS);
+    return matters ? (void *)(uintptr_t)data : s->payload;
 }
 
 int __real_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -108,7 +124,7 @@ int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int
                      MPI_Request *request)
 {
     sim_owe(self(), post_seconds(self()));
-    return __real_MPI_Isend(payload(data), count, type, to, tag, comm, request);
+    return __real_MPI_Isend(payload(data, count), count, type, to, tag, comm, request);
 }
 
 int __real_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
@@ -119,14 +135,14 @@ int __wrap_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag
                      MPI_Request *request)
 {
     sim_owe(self(), post_seconds(self()));
-    return __real_MPI_Irecv(payload(data), count, type, from, tag, comm, request);
+    return __real_MPI_Irecv(payload(data, count), count, type, from, tag, comm, request);
 }
 
 int __real_MPI_Testsome(int count, MPI_Request *requests, int *done, int *which, MPI_Status *how);
 int __wrap_MPI_Testsome(int count, MPI_Request *requests, int *done, int *which, MPI_Status *how);
 int __wrap_MPI_Testsome(int count, MPI_Request *requests, int *done, int *which, MPI_Status *how)
 {
-    pay(self());
+    pay_beside(self());
     return __real_MPI_Testsome(count, requests, done, which, how);
 }
 
@@ -134,20 +150,50 @@ int __real_MPI_Waitsome(int count, MPI_Request *requests, int *done, int *which,
 int __wrap_MPI_Waitsome(int count, MPI_Request *requests, int *done, int *which, MPI_Status *how);
 int __wrap_MPI_Waitsome(int count, MPI_Request *requests, int *done, int *which, MPI_Status *how)
 {
-    pay(self());
+    pay_now(self());
     return __real_MPI_Waitsome(count, requests, done, which, how);
 }
 
 /* ---- memory ---- */
 
+static void *reserve(size_t bytes)
+{
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
+}
+
 tutti_status sim_world_init(sim_scenario *s)
 {
     s->payload = SMPI_SHARED_MALLOC(PAYLOAD_BYTES);
-    s->floats = mmap(NULL, FLOATS_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (s->floats == MAP_FAILED || !s->payload)
+    s->floats = reserve(FLOATS_BYTES);
+    s->inboxes = reserve(INBOXES_BYTES);
+    s->inbox_file = memfd_create("inboxes", MFD_CLOEXEC);
+    if (!s->payload || !s->floats || !s->inboxes || s->inbox_file < 0 ||
+        ftruncate(s->inbox_file, INBOX_MOST))
         return tutti_fail(TUTTI_MEMORY, "no address space for the simulated memory");
     return TUTTI_OK;
+}
+
+/* Small messages between ranks have contents that matter (agreements); they use the beginning. */
+void *sim_take_inbox(void *user, size_t bytes)
+{
+    const sim_rank *r = user;
+    sim_scenario *s = r->scenario;
+    const size_t whole = tutti_round_up(bytes, INBOX_OWN);
+    char *inbox = s->inboxes + s->inboxes_used;
+    if (whole > INBOX_MOST || s->inboxes_used + whole > INBOXES_BYTES) return NULL;
+    s->inboxes_used += whole;
+    if (whole > INBOX_OWN && mmap(inbox + INBOX_OWN, whole - INBOX_OWN, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_FIXED, s->inbox_file, 0) == MAP_FAILED)
+        return NULL;
+    return inbox;
+}
+
+void sim_give_inbox(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    if (block) munmap(block, tutti_round_up(bytes, INBOX_OWN));
 }
 
 tutti_status __real_tutti_alloc(void *out, size_t count, size_t size);

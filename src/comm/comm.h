@@ -153,6 +153,7 @@ typedef struct tutti_exchange_spec {
 
     float *whole; /* part-broadcast; borrowed. With leaves but no update: the sum itself */
     bool gated;   /* update and part-broadcast wait for tutti_exchange_open_gate */
+    bool alone;   /* the caller waits for it at once: nothing else is posted meanwhile */
 
     /* For tests and experiments; NULL and 0 choose by size and ranks. All give the same bits. */
     const char *reduce_by;    /* "direct", "halving" (2^k members, one root each), "bruck" */
@@ -177,6 +178,7 @@ typedef struct tutti_alltoall_spec {
     const size_t *send_cuts;
     float *receive;
     const size_t *receive_cuts;
+    bool alone; /* as above */
 } tutti_alltoall_spec;
 
 tutti_status tutti_exchange_create_alltoall(tutti_exchange **out, tutti_comm *comm,

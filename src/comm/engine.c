@@ -13,6 +13,11 @@
  * always has a slot there, and ends. (A gated part-broadcast takes its place in the order when its
  * gate is opened.)
  *
+ * An exchange that its caller waits for at once (a move of activations, an agreement) has slots of
+ * its own, and while it is under way nothing else is posted: it gets all of the wire. That cannot
+ * deadlock either: a rank that waits there has been through every wait before it in program order,
+ * so whatever another rank waits for on its way there is done here.
+ *
  * Messages need no handshake: between two ranks, those of one exchange and stage carry one tag and
  * are posted in chunk order on both sides, and MPI does not let them overtake each other. */
 #include "comm/engine.h"
@@ -33,7 +38,8 @@ double tutti_engine_now(const tutti_engine *e)
 tutti_status tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world)
 {
     if (world) e->world = *world;
-    e->budget = budget < TUTTI_MAX_SLOTS - TUTTI_STAGES ? budget : TUTTI_MAX_SLOTS - TUTTI_STAGES;
+    const int most = (TUTTI_MAX_SLOTS - TUTTI_STAGES) / 2;
+    e->budget = budget < most ? budget : most;
     return tutti_kernels_choose(&e->kernels);
 }
 
@@ -102,14 +108,24 @@ static tutti_status fit_slot(tutti_engine *e, tutti_slot *s, const tutti_exchang
     return bytes > s->inbox_bytes ? inbox_alloc(e, s, bytes) : TUTTI_OK;
 }
 
+/* The slots an exchange may take: from the first on, so many. */
+static tutti_slot *slots_of(tutti_engine *e, const tutti_exchange *x, int *count)
+{
+    const int ordinary = e->budget + TUTTI_STAGES;
+    *count = x->alone ? e->budget : ordinary;
+    return x->alone ? e->slot + ordinary : e->slot;
+}
+
 /* Grows what is free now; a busy slot grows when it is next taken. */
 static tutti_status prepare(tutti_engine *e, const tutti_exchange *x)
 {
     const int roots = x->reduce ? x->max_roots : 1;
     const int per_slot = 2 * x->members * roots + 2;
-    TUTTI_TRY(tutti_transport_reserve(e->transport, (e->budget + TUTTI_STAGES) * per_slot));
-    for (int i = 0; i < e->budget + TUTTI_STAGES; i++)
-        if (!e->slot[i].x) TUTTI_TRY(fit_slot(e, &e->slot[i], x));
+    int count;
+    tutti_slot *slots = slots_of(e, x, &count);
+    TUTTI_TRY(tutti_transport_reserve(e->transport, (2 * e->budget + TUTTI_STAGES) * per_slot));
+    for (int i = 0; i < count; i++)
+        if (!slots[i].x) TUTTI_TRY(fit_slot(e, &slots[i], x));
     return TUTTI_OK;
 }
 
@@ -141,6 +157,7 @@ static void finish_if_done(tutti_engine *e, tutti_exchange *x)
     if (has_second_stage(x) && x->spread_done < x->chunks) return;
     if (x->gated && !x->gate_open) return; /* also an empty exchange has a gate */
     remove_active(e, x);
+    e->alone -= x->alone;
     x->stats.done = tutti_engine_now(e);
     x->stats.total_busy += x->stats.done - x->stats.begun;
     x->stats.runs++;
@@ -158,6 +175,7 @@ static void start(tutti_engine *e, tutti_exchange *x)
     snprintf(e->last_name, sizeof e->last_name, "%s", x->name);
     e->last_start = x->stats.begun;
     insert_by_urgency(e, x);
+    e->alone += x->alone;
     finish_if_done(e, x);
 }
 
@@ -229,6 +247,11 @@ void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *
     else tutti_add(e->kernels, NULL, count, a, b, false, sum);
 }
 
+static int *slots_used(tutti_engine *e, const tutti_exchange *x)
+{
+    return x->alone ? &e->alone_used : &e->slots_used;
+}
+
 static void chunk_through(tutti_engine *e, tutti_slot *s)
 {
     tutti_exchange *const x = s->x;
@@ -239,7 +262,7 @@ static void chunk_through(tutti_engine *e, tutti_slot *s)
         x->spread_done++;
     }
     x->in_flight[s->stage]--;
-    e->slots_used--;
+    *slots_used(e, x) -= 1;
     s->x = NULL;
     finish_if_done(e, x);
 }
@@ -285,7 +308,8 @@ static bool may_post(const tutti_exchange *x, tutti_stage stage)
 
 static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
 {
-    tutti_slot *s = e->slot;
+    int count;
+    tutti_slot *s = slots_of(e, x, &count);
     while (s->x) s++;
     if (fit_slot(e, s, x) != TUTTI_OK) {
         tutti_engine_fail(e, TUTTI_MEMORY, tutti_message());
@@ -296,7 +320,7 @@ static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage sta
     s->pending = s->round = 0;
     s->touched = tutti_engine_now(e);
     x->in_flight[stage]++;
-    e->slots_used++;
+    *slots_used(e, x) += 1;
     return s;
 }
 
@@ -327,20 +351,25 @@ static void post_oldest(tutti_engine *e, tutti_stage stage)
         post_chunk(e, oldest, stage);
 }
 
+static bool has_room(tutti_engine *e, const tutti_exchange *x)
+{
+    return *slots_used(e, x) < e->budget && (x->alone || !e->alone);
+}
+
 /* The most urgent first; of one exchange the second stage first, which is nearer to the end. */
 static void post_chunks(tutti_engine *e)
 {
-    for (tutti_exchange *x = e->active; x && e->slots_used < e->budget && !has_failed(e);) {
+    for (tutti_exchange *x = e->active; x && !has_failed(e);) {
         const tutti_stage stage =
             may_post(x, TUTTI_STAGE_SPREAD) ? TUTTI_STAGE_SPREAD : TUTTI_STAGE_REDUCE;
-        if (may_post(x, stage)) {
+        if (has_room(e, x) && may_post(x, stage)) {
             post_chunk(e, x, stage);
             x = e->active; /* x may have gone, and again the most urgent comes first */
         } else {
             x = x->next;
         }
     }
-    if (e->slots_used < e->budget || has_failed(e)) return;
+    if (e->slots_used < e->budget || e->alone || has_failed(e)) return;
     post_oldest(e, TUTTI_STAGE_REDUCE);
     post_oldest(e, TUTTI_STAGE_SPREAD);
 }

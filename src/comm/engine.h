@@ -10,7 +10,7 @@
 #include "kernel/table.h"
 
 enum {
-    TUTTI_MAX_SLOTS = 18,
+    TUTTI_MAX_SLOTS = 34,
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };
@@ -72,7 +72,7 @@ struct tutti_exchange {
     tutti_update_fn *update;
     void *user;
     char *whole;
-    bool gated;
+    bool gated, alone;
     const char *send; /* all-to-all */
     size_t *send_cuts;
     const tutti_algorithm *reduce, *spread; /* NULL: the chain has no such stage */
@@ -119,8 +119,10 @@ struct tutti_engine {
     tutti_comm_world world;
     const tutti_kernels *kernels; /* to add with */
     int budget; /* chunks under way, beside one per stage for the oldest exchange */
+    /* budget + TUTTI_STAGES slots, then budget slots of the exchange that is awaited alone */
     tutti_slot slot[TUTTI_MAX_SLOTS];
-    int slots_used;
+    int slots_used, alone_used;
+    int alone; /* such exchanges that are active */
     tutti_exchange *active;
     uint64_t order;
     bool stopping;

@@ -192,6 +192,7 @@ static tutti_status fill_chain(tutti_exchange *x, const tutti_exchange_spec *spe
     x->user = spec->user;
     x->whole = (char *)spec->whole;
     x->gated = spec->gated;
+    x->alone = spec->alone;
     x->chunk_bytes = spec->chunk_bytes;
     TUTTI_TRY(spec->cuts ? copy_sizes(&x->cuts, spec->cuts, x->members + 1)
                          : cut_evenly(x, spec->count));
@@ -214,6 +215,7 @@ tutti_status tutti_exchange_create(tutti_exchange **out, tutti_comm *comm,
 static tutti_status fill_alltoall(tutti_exchange *x, const tutti_alltoall_spec *spec)
 {
     x->send = (const char *)spec->send;
+    x->alone = spec->alone;
     x->whole = (char *)spec->receive;
     TUTTI_TRY(copy_sizes(&x->cuts, spec->receive_cuts, x->members + 1));
     TUTTI_TRY(copy_sizes(&x->send_cuts, spec->send_cuts, x->members + 1));
@@ -233,6 +235,7 @@ tutti_status tutti_exchange_create_alltoall(tutti_exchange **out, tutti_comm *co
 static tutti_status fill_bytes(tutti_exchange *x, const size_t *cuts, void *whole)
 {
     x->width = 1;
+    x->alone = true;
     x->whole = whole;
     TUTTI_TRY(copy_sizes(&x->cuts, cuts, x->members + 1));
     TUTTI_TRY(cut_chunks(x));

@@ -273,14 +273,15 @@ static tutti_status create_move(tutti_trainer *t, const tutti_move *m, tutti_exc
     tutti_group *group;
     TUTTI_TRY(inside_group(t, m->groups, &group));
     if (m->kind == TUTTI_MOVE_ALLTOALL) {
-        const tutti_alltoall_spec spec = {m->name,      -1,         group,          m->send,
-                                          m->send_cuts, m->receive, m->receive_cuts};
+        const tutti_alltoall_spec spec = {m->name,      -1,         group,           m->send,
+                                          m->send_cuts, m->receive, m->receive_cuts, true};
         return tutti_exchange_create_alltoall(out, t->comm, &spec);
     }
     const bool reduces = m->kind == TUTTI_MOVE_REDUCE;
     const tutti_exchange_spec spec = {
         .name = m->name,
-        .priority = -1, /* the computing waits for it */
+        .priority = -1,
+        .alone = true,
         .group = group,
         .count = m->cuts[m->members],
         .cuts = m->cuts,
