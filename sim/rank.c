@@ -11,7 +11,9 @@
 #include "base/random.h"
 #include "sim.h"
 
-enum { FLOAT_BYTES = 4, ADD_ACCESSES = 3, SGD_ACCESSES = 5, TRACE_EVENTS = 4096 };
+/* What one core streams: of an addition the other operand, for the sum stays in its cache (measured
+ * on an Ice Lake: 0.3 to 0.4 ns a float); of an update v and w, in and out. */
+enum { FLOAT_BYTES = 4, ADD_ACCESSES = 1, SGD_ACCESSES = 4, TRACE_EVENTS = 4096 };
 
 /* ---- what stands in for the arithmetic ---- */
 
@@ -43,6 +45,7 @@ static void update(void *user, size_t floats, bool alone)
 static void add(void *user, size_t floats)
 {
     sim_rank *r = user;
+    if (r->scenario->platform->exchange_count) return; /* measured ones have it in them */
     sim_owe(r, sim_core_stream(r->scenario, ADD_ACCESSES * FLOAT_BYTES * (double)floats));
 }
 
@@ -65,6 +68,7 @@ static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
     t->step_exposed = 0;
     r->slowness = slowness(r, step);
     sim_compute(r, s->prediction->input_s);
+    if (s->nodes > 1) sg_actor_sleep_for(s->platform->meeting);
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));
     TUTTI_TRY(tutti_sync_finish(t, &norm));
     t->step++;

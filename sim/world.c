@@ -103,6 +103,7 @@ void sim_compute(sim_rank *r, double seconds)
 /* The platform's latency is a message's from end to end; some of it is the two ends' own work. */
 static double post_seconds(const sim_rank *r)
 {
+    if (r->scenario->platform->exchange_count) return 0; /* measured ones have it in them */
     return fmin(fmax(r->scenario->platform->latency / 4, POST_LEAST), POST_MOST);
 }
 

@@ -417,7 +417,10 @@ static void hooks_are_called_in_order(void **state)
     batch b = make_batch(mlp);
     trail t = {.fail_at = -1};
     tutti_model_options o = b.options;
-    o.hooks = (tutti_model_hooks){&t, before_forward, gradient_ready, weights_released, NULL, NULL};
+    o.hooks = (tutti_model_hooks){.user = &t,
+                                  .before_forward = before_forward,
+                                  .gradient_ready = gradient_ready,
+                                  .weights_released = weights_released};
     tutti_model *m = make_model(&b, &o);
     train(m, &b);
     assert_string_equal(t.text, "f0 f1 g1 r1 g0 r0 ");

@@ -1,5 +1,5 @@
 /* Backwards through the net: for each layer the weight gradient first, so that it can travel
- * while backward-data and the layers below are computed. */
+ * while backward-data and the layers below are computed; in split layers the other way round. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
@@ -151,10 +151,14 @@ static void (*const backward_table[TUTTI_KIND_COUNT])(const call *) = {
 static void deactivate(const call *c)
 {
     tutti_node *node = c->node;
+    const double start = tutti_now();
+    if (node->layer->activation != TUTTI_ACT_SIGMOID && node->layer->activation != TUTTI_ACT_TANH)
+        return;
     if (node->layer->activation == TUTTI_ACT_SIGMOID)
         tutti_sigmoid_backward(c->row, c->team, c->count, node->dy, node->y, NULL, node->dy);
     if (node->layer->activation == TUTTI_ACT_TANH)
         tutti_tanh_backward(c->row, c->team, c->count, node->dy, node->y, NULL, node->dy);
+    tutti_node_computed(c->m, node, TUTTI_PASS_WEIGHTS, start);
 }
 
 /* Where an input has several readers their gradients are added, the last reader's first. */
@@ -169,26 +173,54 @@ static void add_to_others(const call *c)
     }
 }
 
+static bool wants_input_gradients(const tutti_node *node)
+{
+    for (int k = 0; k < node->layer->input_count; k++)
+        if (node->edges[k].wants_dx) return true;
+    return false;
+}
+
+/* Computes them, and lets those that must move begin. */
 static tutti_status input_gradients(const call *c)
 {
-    const int inputs = c->node->layer->input_count;
-    bool wanted = false;
-    for (int k = 0; k < inputs; k++) wanted |= c->node->edges[k].wants_dx;
-    if (!wanted) return TUTTI_OK;
     const double start = tutti_now();
     if (!tutti_node_stand_in(c->m, c->node, TUTTI_PASS_DATA))
         backward_table[c->node->layer->kind](c);
     tutti_node_computed(c->m, c->node, TUTTI_PASS_DATA, start);
-    for (int k = 0; k < inputs; k++)
+    for (int k = 0; k < c->node->layer->input_count; k++)
+        if (c->node->edges[k].wants_dx) TUTTI_TRY(tutti_hops_start_back(c->m, c->node, k));
+    return TUTTI_OK;
+}
+
+static tutti_status deliver_input_gradients(const call *c)
+{
+    for (int k = 0; k < c->node->layer->input_count; k++)
         if (c->node->edges[k].wants_dx) TUTTI_TRY(tutti_hops_backward(c->m, c->node, k));
     add_to_others(c);
     return TUTTI_OK;
 }
 
+static tutti_status parameter_gradients(const call *c)
+{
+    const tutti_model_hooks *hooks = &c->m->options.hooks;
+    tutti_node *node = c->node;
+    if (!node->region.count) return TUTTI_OK;
+    const double start = tutti_now();
+    if (!tutti_node_stand_in(c->m, node, TUTTI_PASS_WEIGHTS)) weight_gradient(c);
+    tutti_node_computed(c->m, node, TUTTI_PASS_WEIGHTS, start);
+    return hooks->gradient_ready ? hooks->gradient_ready(hooks->user, (int)(node - c->m->nodes))
+                                 : TUTTI_OK;
+}
+
+/* The weight gradient comes first, so that it can travel as long as possible. Only where the
+ * gradient by the input must travel too, and everybody waits for that, it comes second, and the
+ * weight gradient is computed meanwhile. */
 static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
     const int number = (int)(node - m->nodes), n = tutti_node_samples(node, pass->n);
+    const bool has_inputs = wants_input_gradients(node);
+    const bool inputs_first = has_inputs && node->members > 1;
     const call c = {.m = m,
                     .node = node,
                     .pass = pass,
@@ -198,15 +230,11 @@ static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_
                     .count = (size_t)n * node->count,
                     .in = &node->edges[0],
                     .dx = node->edges[0].dx};
-    const double start = tutti_now();
-    if (!tutti_node_stand_in(m, node, TUTTI_PASS_WEIGHTS)) {
-        deactivate(&c);
-        if (node->region.count) weight_gradient(&c);
-    }
-    tutti_node_computed(m, node, TUTTI_PASS_WEIGHTS, start);
-    if (node->region.count && hooks->gradient_ready)
-        TUTTI_TRY(hooks->gradient_ready(hooks->user, number));
-    TUTTI_TRY(input_gradients(&c));
+    if (!m->options.stand_in) deactivate(&c);
+    if (inputs_first) TUTTI_TRY(input_gradients(&c));
+    TUTTI_TRY(parameter_gradients(&c));
+    if (has_inputs && !inputs_first) TUTTI_TRY(input_gradients(&c));
+    if (has_inputs) TUTTI_TRY(deliver_input_gradients(&c));
     if (node->region.count && hooks->weights_released)
         TUTTI_TRY(hooks->weights_released(hooks->user, number));
     return TUTTI_OK;

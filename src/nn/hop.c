@@ -303,33 +303,44 @@ static void take_strip(const tutti_model *m, const float *sum, size_t count, con
     else tutti_scale(m->options.row, m->options.team, count, 1, sum, to);
 }
 
+/* Brings what leaves next to each other. */
+static void hop_pack_back(const tutti_model *m, tutti_hop *hop)
+{
+    if (hop->kind == TUTTI_HOP_ASSEMBLE)
+        part_features(m, hop, own_samples(hop), hop->partial[0], hop->stage[1]);
+    if (hop->kind == TUTTI_HOP_MERGE)
+        for (int r = 0; r < hop->root_count; r++)
+            part_features(m, hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
+}
+
 static tutti_status hop_backward(tutti_model *m, tutti_node *node, tutti_hop *hop,
                                  const float *mask, float *to)
 {
     const size_t own = hop->cuts[0][hop->member], count = hop->cuts[0][hop->member + 1] - own;
-    switch (hop->kind) {
-    case TUTTI_HOP_ASSEMBLE:
-        part_features(m, hop, own_samples(hop), hop->partial[0], hop->stage[1]);
-        return carry_out(m, node, hop->move[1]);
-    case TUTTI_HOP_SPREAD:
-        TUTTI_TRY(carry_out(m, node, hop->move[1]));
-        take_strip(m, hop->partial[0] + own, count, mask, to);
-        return TUTTI_OK;
-    case TUTTI_HOP_MERGE:
-        for (int r = 0; r < hop->root_count; r++)
-            part_features(m, hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
-        TUTTI_TRY(carry_out(m, node, hop->move[1]));
-        take_strip(m, hop->ordered[0] + own, count, mask, to);
-    }
+    float *const *sums = hop->kind == TUTTI_HOP_MERGE ? hop->ordered : hop->partial;
+    TUTTI_TRY(carry_out(m, node, hop->move[1]));
+    if (hop->kind != TUTTI_HOP_ASSEMBLE) take_strip(m, sums[0] + own, count, mask, to);
     return TUTTI_OK;
+}
+
+tutti_status tutti_hops_start_back(tutti_model *m, tutti_node *node, int k)
+{
+    const tutti_model_hooks *hooks = &m->options.hooks;
+    tutti_edge *edge = &node->edges[k];
+    if (!edge->hop_count) return TUTTI_OK;
+    tutti_hop *hop = &edge->hops[edge->hop_count - 1];
+    hop_pack_back(m, hop);
+    return hooks->start_move ? hooks->start_move(hooks->user, hop->move[1]) : TUTTI_OK;
 }
 
 tutti_status tutti_hops_backward(tutti_model *m, tutti_node *node, int k)
 {
     tutti_edge *edge = &node->edges[k];
     const bool relu = edge->from >= 0 && tutti_ends_in_relu(m->nodes[edge->from].layer);
-    for (int h = edge->hop_count - 1; h >= 0; h--)
+    for (int h = edge->hop_count - 1; h >= 0; h--) {
+        if (h < edge->hop_count - 1) hop_pack_back(m, &edge->hops[h]);
         TUTTI_TRY(hop_backward(m, node, &edge->hops[h], relu ? source(m, edge, h) : NULL,
                                target(edge, h)));
+    }
     return TUTTI_OK;
 }

@@ -64,6 +64,9 @@ tutti_status tutti_moves_init(struct tutti_model *model) TUTTI_MUST_CHECK;
 /* Carry one input of the layer, or its gradient, over its hops. */
 tutti_status tutti_hops_forward(struct tutti_model *model, struct tutti_node *node, int edge,
                                 const struct tutti_pass *pass) TUTTI_MUST_CHECK;
+/* Begins the first of the moves back, which tutti_hops_backward then finds under way. */
+tutti_status tutti_hops_start_back(struct tutti_model *model, struct tutti_node *node,
+                                   int edge) TUTTI_MUST_CHECK;
 tutti_status tutti_hops_backward(struct tutti_model *model, struct tutti_node *node,
                                  int edge) TUTTI_MUST_CHECK;
 

@@ -53,6 +53,7 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *gradient_ready;   /* its gradient is complete; backward-data comes next */
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
+    tutti_layer_hook *start_move;       /* it will be asked for soon: begin if you can */
     /* a layer was computed, without moves and other hooks; by the clock of base/clock.h */
     void (*computed)(void *user, int layer, tutti_layer_pass pass, double begin, double end);
 } tutti_model_hooks;

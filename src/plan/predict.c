@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/tree.h"
+#include "kernel/fc.h"
 #include "plan/timeline.h"
 
 enum { FLOAT_BYTES = 4, OPS_PER_LAYER = 12 };
@@ -47,9 +49,26 @@ static void place_layers(builder *b)
             follows_its_input(b->net->layers[i].kind) ? input_groups(b, i) : b->plan->groups[i];
 }
 
+/* Partial sums a node sends of a gradient that a group's nodes must add up: one for each subtree
+ * of its own features, in blocks (base/tree.h). */
+static int partial_sums(const builder *b, int layer)
+{
+    const int members = b->plan->nodes / b->lives[layer];
+    const int leaves = tutti_ceil_div(b->net->layers[layer].out.c, TUTTI_FC_LEAF);
+    int most = 1;
+    for (int m = 0; m < members; m++) {
+        tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
+        const int count = tutti_tree_roots(roots, leaves, tutti_share_begin(leaves, members, m),
+                                           tutti_share_begin(leaves, members, m + 1));
+        if (count > most) most = count;
+    }
+    return most;
+}
+
 /* Bytes every node receives so that layer 'layer' has its input: from features of a group to
- * whole samples (all-to-all), from the members' samples or features to the group's (gather). */
-static double move_bytes(const builder *b, int layer)
+ * whole samples (all-to-all), from the members' samples or features to the group's (gather). Or
+ * so that the layer below has its gradient: the same back, partial sums instead of samples. */
+static double move_bytes(const builder *b, int layer, bool back)
 {
     const int nodes = b->plan->nodes, have = input_groups(b, layer), need = b->lives[layer];
     const double own = FLOAT_BYTES * (double)tutti_shape_floats(b->net->layers[layer].in) *
@@ -57,16 +76,16 @@ static double move_bytes(const builder *b, int layer)
     double bytes = 0;
     if (have != need && have < nodes) bytes += own * (1 - (double)have / nodes);
     if (need < nodes && !follows_its_input(b->net->layers[layer].kind))
-        bytes += own * ((double)nodes / need - 1);
+        bytes += own * ((double)nodes / need - 1) * (back ? partial_sums(b, layer) : 1);
     return bytes;
 }
 
 /* Forward and backward each: the move itself, and meeting the other ranks for it. */
-static double move_seconds(const builder *b, int layer)
+static double move_seconds(const builder *b, int layer, bool back)
 {
     const int smaller =
         input_groups(b, layer) < b->lives[layer] ? input_groups(b, layer) : b->lives[layer];
-    const double bytes = move_bytes(b, layer);
+    const double bytes = move_bytes(b, layer, back);
     return bytes > 0 ? tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes) +
                            b->platform->meeting
                      : 0;
@@ -109,9 +128,10 @@ static void set_layer(builder *b, int layer)
     tutti_layer_prediction *p = &b->out->layer[layer];
     const double samples = samples_of(b, b->lives[layer]);
     p->compute = tutti_platform_layer(b->platform, b->net, layer, samples, outputs_of(b, layer));
-    const double passes = l->trains_below ? 2 : 1;
-    p->comm = passes * move_seconds(b, layer);
-    p->bytes = passes * move_bytes(b, layer);
+    for (int back = 0; back <= l->trains_below; back++) {
+        p->comm += move_seconds(b, layer, back);
+        p->bytes += move_bytes(b, layer, back);
+    }
     if (l->weight >= 0) set_chain(b, layer);
     const double held = l->weight >= 0 ? parameters_of(b, layer) : 0;
     const double shown = (double)tutti_shape_floats(l->out) * b->options->batch / b->plan->nodes;
@@ -125,8 +145,17 @@ static void add_forward(builder *b, int layer)
     const tutti_layer *l = &b->net->layers[layer];
     if (l->weight >= 0 && b->lives[layer] > 1 && b->options->overlap)
         add_op(b, TUTTI_OP_WAIT, layer, 0);
-    add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer));
+    add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer, false));
     add_op(b, TUTTI_OP_COMPUTE, layer, b->out->layer[layer].compute.forward);
+}
+
+/* What is left of the move back where a split layer's weight gradient is computed meanwhile. */
+static double move_back_seconds(const builder *b, int layer)
+{
+    const tutti_layer *l = &b->net->layers[layer];
+    const bool hides = b->options->overlap && l->weight >= 0 && b->lives[layer] < b->plan->nodes;
+    const double hidden = hides ? b->out->layer[layer].compute.weights : 0;
+    return l->trains_below ? fmax(move_seconds(b, layer, true) - hidden, 0) : 0;
 }
 
 static void add_backward(builder *b, int layer)
@@ -134,12 +163,12 @@ static void add_backward(builder *b, int layer)
     const tutti_layer *l = &b->net->layers[layer];
     const tutti_layer_prediction *p = &b->out->layer[layer];
     const bool exchanges = l->weight >= 0 && b->lives[layer] > 1;
+    const bool inputs_first = b->lives[layer] < b->plan->nodes;
+    if (l->trains_below && inputs_first) add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
     add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.weights);
     if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_SUBMIT, layer, 0);
-    if (l->trains_below) {
-        add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
-        add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer));
-    }
+    if (l->trains_below && !inputs_first) add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
+    add_op(b, TUTTI_OP_EXCHANGE, layer, move_back_seconds(b, layer));
     if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_GATE, layer, 0);
     if (!exchanges) add_op(b, TUTTI_OP_COMPUTE, -1, p->update);
 }
@@ -171,8 +200,7 @@ static void run(builder *b)
     if (b->plan->nodes > 1) out->exposed_s = b->platform->meeting;
     for (int i = 0; i < b->net->layer_count; i++) {
         tutti_layer_prediction *p = &out->layer[i];
-        const double moves = move_seconds(b, i) * (b->net->layers[i].trains_below ? 2 : 1);
-        p->exposed = b->chains[i].waited + moves;
+        p->exposed = b->chains[i].waited + move_seconds(b, i, false) + move_back_seconds(b, i);
         p->elapsed = b->chains[i].computed;
         out->exposed_s += p->exposed;
         out->comm_s += p->comm;

@@ -125,7 +125,8 @@ static tutti_status carry_out_move(void *user, int index)
 {
     tutti_trainer *t = user;
     tutti_exchange *e = t->moves[index];
-    tutti_exchange_start(e);
+    if (t->move_begun != index + 1) tutti_exchange_start(e);
+    else t->move_begun = 0;
     double exposed = 0, recorded = 0;
     const int layer = tutti_model_move(t->model, index)->layer;
     TUTTI_TRY(wait_timed(t, e, layer, &exposed));
@@ -142,6 +143,15 @@ static void computed(void *user, int layer, tutti_layer_pass pass, double begin,
                          t->step, -1, begin, end);
 }
 
+static tutti_status start_move(void *user, int index)
+{
+    tutti_trainer *t = user;
+    if (!t->options->overlap || t->move_begun) return TUTTI_OK;
+    tutti_exchange_start(t->moves[index]);
+    t->move_begun = index + 1;
+    return TUTTI_OK;
+}
+
 tutti_model_hooks tutti_sync_hooks(tutti_trainer *trainer)
 {
     return (tutti_model_hooks){.user = trainer,
@@ -149,6 +159,7 @@ tutti_model_hooks tutti_sync_hooks(tutti_trainer *trainer)
                                .gradient_ready = gradient_ready,
                                .weights_released = weights_released,
                                .move = carry_out_move,
+                               .start_move = start_move,
                                .computed = computed};
 }
 

@@ -87,6 +87,7 @@ typedef struct tutti_trainer {
     tutti_group *inside[32];
     int inside_groups[32], inside_count;
     tutti_exchange **moves;         /* by move of the model */
+    int move_begun;                 /* the one that was started early, plus 1; 0: none */
     tutti_sgd sgd;                  /* of the step that is being computed */
     const tutti_stand_in *stand_in; /* a simulator's; NULL trains */
     tutti_pulse *pulse;
