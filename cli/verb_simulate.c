@@ -35,7 +35,7 @@ static const cli_option options[] = {
      .help = "standard deviation of a node's computing from step to step"},
     {"straggler",    CLI_REAL, TO(straggler), 1, 1000, "1", .value = "FACTOR",
      .help = "let one node compute so many times slower"},
-    {"steps",        CLI_INT,  TO(steps), 2, 64, "2",
+    {"steps",        CLI_INT,  TO(steps), 2, 64, "3",
      .help = "to simulate; the first does not count"},
     {"plot",         CLI_TEXT, TO(plot), .value = "FILE.svg", .help = "draw the scaling curve"},
     {"trace",        CLI_TEXT, TO(trace), .value = "FILE.json",

@@ -7,21 +7,25 @@
  *
  * Who gets a free slot: the most urgent exchange that has a chunk to post. Urgency alone could
  * deadlock: rank A fills its slots with chunks of X, B with chunks of Y, and each waits for the
- * other. So two slots more are kept, one per stage, for the oldest exchange in program order that
- * has not finished that stage. Ranks run the same program, so the stage that is earliest in
- * program order among all that are unfinished anywhere is the oldest on each of its members,
- * always has a slot there, and ends. (A gated part-broadcast takes its place in the order when its
- * gate is opened.)
+ * other. So what the compute thread waits for has slots of its own, some for each stage. Ranks run
+ * the same program. Of all the exchanges that ranks wait for take the earliest in program order:
+ * its members have been through that wait, so it is done there; or wait for it themselves; or
+ * still compute, and will come. Of its chunks take the first that is not through a stage
+ * everywhere: whoever has not posted it has nothing else of that stage under way, so there is a
+ * slot for it, and it goes through.
  *
- * An exchange that its caller waits for at once (a move of activations, an agreement) has slots of
- * its own, and while it is under way nothing else is posted: it gets all of the wire. That cannot
- * deadlock either: a rank that waits there has been through every wait before it in program order,
- * so whatever another rank waits for on its way there is done here.
+ * A jam short of a deadlock costs time all the same: when the slots for all are full and no chunk
+ * gets through for longer than usual, the oldest exchange in program order, which is the same one
+ * on all its members, gets a slot beside them.
+ *
+ * While an exchange is under way whose caller waits at once (a move of activations, an agreement)
+ * nothing else is posted: it gets all of the wire.
  *
  * Messages need no handshake: between two ranks, those of one exchange and stage carry one tag and
  * are posted in chunk order on both sides, and MPI does not let them overtake each other. */
 #include "comm/engine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +33,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
+
+enum { LANE_ALL, LANE_AWAITED, LANE_OLDEST = LANE_AWAITED + TUTTI_STAGES };
+
+#define PATIENCE          4 /* usual intervals without a chunk that is through */
+#define SHORTEST_PATIENCE 0.2e-3
+#define LONGEST_INTERVAL  0.05
 
 double tutti_engine_now(const tutti_engine *e)
 {
@@ -38,7 +48,7 @@ double tutti_engine_now(const tutti_engine *e)
 tutti_status tutti_engine_init(tutti_engine *e, int budget, const tutti_comm_world *world)
 {
     if (world) e->world = *world;
-    const int most = (TUTTI_MAX_SLOTS - TUTTI_STAGES) / 2;
+    const int most = TUTTI_MAX_SLOTS / TUTTI_LANES;
     e->budget = budget < most ? budget : most;
     return tutti_kernels_choose(&e->kernels);
 }
@@ -108,24 +118,15 @@ static tutti_status fit_slot(tutti_engine *e, tutti_slot *s, const tutti_exchang
     return bytes > s->inbox_bytes ? inbox_alloc(e, s, bytes) : TUTTI_OK;
 }
 
-/* The slots an exchange may take: from the first on, so many. */
-static tutti_slot *slots_of(tutti_engine *e, const tutti_exchange *x, int *count)
-{
-    const int ordinary = e->budget + TUTTI_STAGES;
-    *count = x->alone ? e->budget : ordinary;
-    return x->alone ? e->slot + ordinary : e->slot;
-}
-
 /* Grows what is free now; a busy slot grows when it is next taken. */
 static tutti_status prepare(tutti_engine *e, const tutti_exchange *x)
 {
     const int roots = x->reduce ? x->max_roots : 1;
     const int per_slot = 2 * x->members * roots + 2;
-    int count;
-    tutti_slot *slots = slots_of(e, x, &count);
-    TUTTI_TRY(tutti_transport_reserve(e->transport, (2 * e->budget + TUTTI_STAGES) * per_slot));
-    for (int i = 0; i < count; i++)
-        if (!slots[i].x) TUTTI_TRY(fit_slot(e, &slots[i], x));
+    const int slots = TUTTI_LANES * e->budget;
+    TUTTI_TRY(tutti_transport_reserve(e->transport, slots * per_slot));
+    for (int i = 0; i < slots; i++)
+        if (!e->slot[i].x) TUTTI_TRY(fit_slot(e, &e->slot[i], x));
     return TUTTI_OK;
 }
 
@@ -247,9 +248,11 @@ void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *
     else tutti_add(e->kernels, NULL, count, a, b, false, sum);
 }
 
-static int *slots_used(tutti_engine *e, const tutti_exchange *x)
+static void note_through(tutti_engine *e)
 {
-    return x->alone ? &e->alone_used : &e->slots_used;
+    const double now = tutti_engine_now(e), since = now - e->last_through;
+    e->interval += (fmin(since, LONGEST_INTERVAL) - e->interval) / 8;
+    e->last_through = now;
 }
 
 static void chunk_through(tutti_engine *e, tutti_slot *s)
@@ -262,7 +265,9 @@ static void chunk_through(tutti_engine *e, tutti_slot *s)
         x->spread_done++;
     }
     x->in_flight[s->stage]--;
-    *slots_used(e, x) -= 1;
+    const int lane = (int)(s - e->slot) / e->budget;
+    if (lane == LANE_ALL || lane == LANE_OLDEST) note_through(e);
+    e->used[lane]--;
     s->x = NULL;
     finish_if_done(e, x);
 }
@@ -289,12 +294,6 @@ static void update(tutti_exchange *x, int chunk)
         memcpy(whole + own.begin, sum, tutti_piece_length(own) * sizeof *sum);
 }
 
-static bool is_unfinished(const tutti_exchange *x, tutti_stage stage)
-{
-    return stage == TUTTI_STAGE_REDUCE ? x->reduce && x->summed_count < x->chunks
-                                       : has_second_stage(x) && x->gate_open;
-}
-
 /* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. */
 static bool may_post(const tutti_exchange *x, tutti_stage stage)
 {
@@ -306,10 +305,15 @@ static bool may_post(const tutti_exchange *x, tutti_stage stage)
            (!x->reduce || x->summed[x->spread_posted]);
 }
 
-static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
+/* The slots of a chunk: those for all, those for the stages of what is awaited. */
+static int lane_of(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
 {
-    int count;
-    tutti_slot *s = slots_of(e, x, &count);
+    return x->alone || x == e->seen ? LANE_AWAITED + (int)stage : LANE_ALL;
+}
+
+static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage stage, int lane)
+{
+    tutti_slot *s = e->slot + lane * e->budget;
     while (s->x) s++;
     if (fit_slot(e, s, x) != TUTTI_OK) {
         tutti_engine_fail(e, TUTTI_MEMORY, tutti_message());
@@ -320,13 +324,13 @@ static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage sta
     s->pending = s->round = 0;
     s->touched = tutti_engine_now(e);
     x->in_flight[stage]++;
-    *slots_used(e, x) += 1;
+    e->used[lane]++;
     return s;
 }
 
-static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
+static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage, int lane)
 {
-    tutti_slot *const s = take_slot(e, x, stage);
+    tutti_slot *const s = take_slot(e, x, stage, lane);
     if (!s) return;
     if (stage == TUTTI_STAGE_SPREAD) {
         s->chunk = x->spread_posted++;
@@ -340,20 +344,15 @@ static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage)
     round_through(e, s);
 }
 
-/* Gives a reserved slot to the oldest exchange of a stage when it has none. */
-static void post_oldest(tutti_engine *e, tutti_stage stage)
+static bool has_room(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
 {
-    tutti_exchange *oldest = NULL;
-    for (tutti_exchange *x = e->active; x; x = x->next)
-        if (is_unfinished(x, stage) && (!oldest || x->order[stage] < oldest->order[stage]))
-            oldest = x;
-    if (oldest && !oldest->in_flight[stage] && may_post(oldest, stage))
-        post_chunk(e, oldest, stage);
+    const int lane = lane_of(e, x, stage);
+    return e->used[lane] < e->budget && (lane != LANE_ALL || !e->alone);
 }
 
-static bool has_room(tutti_engine *e, const tutti_exchange *x)
+static bool can_post(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
 {
-    return *slots_used(e, x) < e->budget && (x->alone || !e->alone);
+    return has_room(e, x, stage) && may_post(x, stage);
 }
 
 /* The most urgent first; of one exchange the second stage first, which is nearer to the end. */
@@ -361,15 +360,40 @@ static void post_chunks(tutti_engine *e)
 {
     for (tutti_exchange *x = e->active; x && !has_failed(e);) {
         const tutti_stage stage =
-            may_post(x, TUTTI_STAGE_SPREAD) ? TUTTI_STAGE_SPREAD : TUTTI_STAGE_REDUCE;
-        if (has_room(e, x) && may_post(x, stage)) {
-            post_chunk(e, x, stage);
+            can_post(e, x, TUTTI_STAGE_SPREAD) ? TUTTI_STAGE_SPREAD : TUTTI_STAGE_REDUCE;
+        if (can_post(e, x, stage)) {
+            post_chunk(e, x, stage, lane_of(e, x, stage));
             x = e->active; /* x may have gone, and again the most urgent comes first */
         } else {
             x = x->next;
         }
     }
-    if (e->slots_used < e->budget || e->alone || has_failed(e)) return;
+}
+
+static bool is_unfinished(const tutti_exchange *x, tutti_stage stage)
+{
+    return stage == TUTTI_STAGE_REDUCE ? x->reduce && x->summed_count < x->chunks
+                                       : has_second_stage(x) && x->gate_open;
+}
+
+static void post_oldest(tutti_engine *e, tutti_stage stage)
+{
+    tutti_exchange *oldest = NULL;
+    for (tutti_exchange *x = e->active; x; x = x->next)
+        if (is_unfinished(x, stage) && (!oldest || x->order[stage] < oldest->order[stage]))
+            oldest = x;
+    if (oldest && !oldest->in_flight[stage] && may_post(oldest, stage) &&
+        e->used[LANE_OLDEST] < e->budget)
+        post_chunk(e, oldest, stage, LANE_OLDEST);
+}
+
+/* Ranks have filled their slots with chunks of different exchanges when none gets through for
+ * longer than usual. */
+static void resolve_jam(tutti_engine *e)
+{
+    if (e->used[LANE_ALL] < e->budget || e->alone || has_failed(e)) return;
+    const double patience = fmax(PATIENCE * e->interval, SHORTEST_PATIENCE);
+    if (tutti_engine_now(e) - e->last_through < patience) return;
     post_oldest(e, TUTTI_STAGE_REDUCE);
     post_oldest(e, TUTTI_STAGE_SPREAD);
 }
@@ -396,11 +420,15 @@ bool tutti_engine_step(tutti_engine *e, bool block)
     for (tutti_command command; tutti_queue_take(&e->queue, &command); moved = true)
         obey(e, command);
     if (has_failed(e)) return moved;
-    if (moved) post_chunks(e);
+    const tutti_exchange *awaited = atomic_load(&e->awaited);
+    const bool is_news = awaited && awaited != e->seen;
+    e->seen = awaited;
+    if (moved || is_news) post_chunks(e);
     const tutti_cookie *finished = NULL;
     const int count = tutti_transport_poll(e->transport, &finished, block && !moved);
     for (int i = 0; i < count; i++) message_through(e, finished[i]);
     if (count) post_chunks(e);
+    resolve_jam(e);
     note_failure(e);
     return moved || count;
 }

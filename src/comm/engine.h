@@ -10,7 +10,7 @@
 #include "kernel/table.h"
 
 enum {
-    TUTTI_MAX_SLOTS = 34,
+    TUTTI_MAX_SLOTS = 48,
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };
@@ -40,6 +40,8 @@ extern const tutti_algorithm tutti_alltoall_algorithms[];
  * or does not apply. */
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,
                                     const char *name, const tutti_exchange *x) TUTTI_MUST_CHECK;
+
+enum { TUTTI_LANES = 4 }; /* for all; for each stage of what is awaited; for the oldest */
 
 typedef enum tutti_stage { TUTTI_STAGE_REDUCE, TUTTI_STAGE_SPREAD, TUTTI_STAGES } tutti_stage;
 
@@ -118,13 +120,15 @@ struct tutti_engine {
     tutti_transport *transport;
     tutti_comm_world world;
     const tutti_kernels *kernels; /* to add with */
-    int budget; /* chunks under way, beside one per stage for the oldest exchange */
-    /* budget + TUTTI_STAGES slots, then budget slots of the exchange that is awaited alone */
-    tutti_slot slot[TUTTI_MAX_SLOTS];
-    int slots_used, alone_used;
-    int alone; /* such exchanges that are active */
-    tutti_exchange *active;
+    int budget; /* chunks under way, and as many of each stage of what is awaited */
+    tutti_slot slot[TUTTI_MAX_SLOTS]; /* TUTTI_LANES times 'budget' */
+    int used[TUTTI_LANES];
     uint64_t order;
+    double last_through, interval;     /* when a chunk last was, and how often usually; seconds */
+    int alone;                         /* exchanges that are active and awaited alone */
+    _Atomic(tutti_exchange *) awaited; /* by the compute thread, which says so; NULL: none */
+    const tutti_exchange *seen;        /* the one that was awaited when chunks were last posted */
+    tutti_exchange *active;
     bool stopping;
     int exit_code;      /* of TUTTI_COMMAND_ABORT */
     char last_name[64]; /* the last start, for reports */

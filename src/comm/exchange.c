@@ -302,7 +302,10 @@ tutti_status tutti_exchange_wait(tutti_exchange *x)
     if (tutti_exchange_is_done(x)) return TUTTI_OK;
     TUTTI_ASSERT(!x->gated || x->gate_asked); /* nobody else could open it */
     const double begin = tutti_engine_now(&x->comm->engine);
-    TUTTI_TRY(tutti_comm_await(x->comm, &x->done, x->started));
+    atomic_store(&x->comm->engine.awaited, x);
+    const tutti_status s = tutti_comm_await(x->comm, &x->done, x->started);
+    atomic_store(&x->comm->engine.awaited, NULL);
+    TUTTI_TRY(s);
     x->stats.waited += tutti_engine_now(&x->comm->engine) - begin;
     x->stats.total_waited += x->stats.waited;
     return TUTTI_OK;
