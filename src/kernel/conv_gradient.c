@@ -56,6 +56,26 @@ typedef struct strip {
     int row_begin, row_end, col_begin, col_end;
 } strip;
 
+/* Memory that the next strip will read. It comes from far, and is fetched a few lines at a time
+ * while this strip is summed. */
+typedef struct ahead {
+    const float *at, *end;
+} ahead;
+
+static void fetch(ahead *a)
+{
+    enum { LINES = 6, LINE = TUTTI_CACHE_LINE / sizeof(float) };
+    for (int i = 0; i < LINES && a->at < a->end; i++, a->at += LINE)
+        __builtin_prefetch(a->at, 0, 2);
+}
+
+/* 'rows' rows of an image from 'row' on, as far as there are. */
+static ahead rows_ahead(const float *image, long row_floats, int row, int rows, int height)
+{
+    const int begin = min_of(max_of(row, 0), height), end = min_of(begin + rows, height);
+    return (ahead){image + begin * row_floats, image + end * row_floats};
+}
+
 /* What the loops over taps and channels have in common: one channel block of x by the feature
  * blocks of one register tile. */
 typedef struct patch {
@@ -64,6 +84,7 @@ typedef struct patch {
     int max_width;
     const float *x, *dy;
     float *dw;
+    ahead *next_x, *next_dy;
 } patch;
 
 /* A rectangle of outputs that touch 'taps' taps from (r, s) on; taps > 1 only where they are one
@@ -83,6 +104,8 @@ static void run_taps(const tutti_conv *conv, const patch *p, const tutti_conv_gr
     int left = taps * g->width;
     for (int parts = tutti_ceil_div(left, p->max_width); parts; parts--) {
         const int width = tutti_ceil_div(left, parts);
+        fetch(p->next_x);
+        fetch(p->next_dy);
         p->tile[width - 1](piece, rows, cols, x, dy, dw);
         x += width;
         dw += width * TUTTI_BLOCK;
@@ -150,11 +173,21 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
     if (p.db)
         kernels->bias(&add, pt->nf, at.row_end - at.row_begin, at.col_end - at.col_begin,
                       dy + at.row_begin * g->dy_row + at.col_begin * TUTTI_BLOCK, p.db);
+    const tutti_conv_shape *shape = &conv->shape;
+    const int x_rows = (at.row_end - at.row_begin) * shape->stride_h;
+    const int x_row = (at.row_end - 1) * shape->stride_h - shape->pad_top +
+                      (shape->r - 1) * shape->dilation_h + 1;
     const int tiles = tutti_ceil_div(pt->nf, g->tile_blocks);
     for (int c = 0; c < pt->nc; c++)
         for (int i = 0; i < tiles; i++) {
             const int f = tutti_share_begin(pt->nf, tiles, i);
             const int blocks = tutti_share_begin(pt->nf, tiles, i + 1) - f;
+            ahead next_x = {0}, next_dy = {0};
+            if (i == 0)
+                next_x = rows_ahead(x + c * g->x_block, g->x_row, x_row, x_rows, conv->shape.h);
+            if (c < blocks)
+                next_dy = rows_ahead(dy + (f + c) * g->dy_block, g->dy_row, at.row_end,
+                                     at.row_end - at.row_begin, conv->out_h);
             const patch own = {
                 .add = &add,
                 .fresh = first ? &fresh : &add,
@@ -163,6 +196,8 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
                 .x = x + c * g->x_block,
                 .dy = dy + f * g->dy_block,
                 .dw = p.dw + f * p.feature + c * g->w_tile,
+                .next_x = &next_x,
+                .next_dy = &next_dy,
             };
             run_strip(conv, &own, at);
         }
