@@ -124,8 +124,8 @@ static int run(const cli_call *call)
         return cli_misused(call, "--weights starts anew, --resume goes on: give one of them");
     const tutti_status s = tutti_train(&o, &result);
     if (s == TUTTI_OK) return 0;
-    const bool everybodys = s == TUTTI_INTERRUPTED || s == TUTTI_DIVERGED;
-    const int code = everybodys && result.rank ? tutti_status_exit_code(s) : cli_failed(call, s);
+    const bool was_said = result.ranks > 1 && (s == TUTTI_INTERRUPTED || s == TUTTI_DIVERGED);
+    const int code = was_said ? tutti_status_exit_code(s) : cli_failed(call, s);
     return s == TUTTI_INTERRUPTED ? result.exit_code : code;
 }
 

@@ -322,6 +322,13 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     return TUTTI_OK;
 }
 
+/* What all ranks return alike is said once, and before any of them can leave: the launcher ends
+ * the others as soon as one exits with a failure. */
+static void say_for_all(const tutti_trainer *t)
+{
+    if (t->ranks > 1 && t->rank == 0) tutti_error(&t->log, "%s", tutti_message());
+}
+
 tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
 {
     tutti_trainer t;
@@ -332,6 +339,7 @@ tutti_status tutti_train(const tutti_train_options *options, tutti_train_result 
         s = train(&t, result);
         tutti_signals_close();
     }
+    if (s == TUTTI_DIVERGED || s == TUTTI_INTERRUPTED) say_for_all(&t);
     tutti_trainer_close(&t);
     return s;
 }
