@@ -6,7 +6,7 @@
  *   dragonfly   as in a Cray XC: 4 hosts a router, 16 routers a chassis, 6 chassis a group; all
  *               routers of a chassis, and those of equal place in a group, are joined; SimGrid
  *               routes minimally, one bundle of cables joins two groups
- *   torus       three dimensions as equal as can be
+ *   torus       three dimensions, about equal
  *
  * Cables are full duplex; a platform that cannot send and receive at once has slower ones. */
 #include "train/network.h"
@@ -57,16 +57,18 @@ static void dragonfly(shape *s, int nodes)
              ROUTER);
 }
 
+/* SimGrid takes no dimension of one host. */
 static void torus(shape *s, int nodes)
 {
-    int x = (int)ceil(cbrt(nodes) - 1e-9);
-    while (nodes % x && x < nodes) x++;
-    const int rest = ceil_div(nodes, x);
-    int y = (int)ceil(sqrt(rest) - 1e-9);
-    while (rest % y && y < rest) y++;
-    const int z = ceil_div(rest, y);
+    const int x = (int)ceil(cbrt(nodes) - 1e-9);
+    const int y = (int)ceil(sqrt((double)nodes / x) - 1e-9);
+    const int z = ceil_div(nodes, x * y);
+    if (x < 2) {
+        star(s, nodes);
+        return;
+    }
     *s = (shape){"TORUS", "", x * y * z, (x + y + z) / 4 + 1};
-    snprintf(s->parameters, sizeof s->parameters, "%d,%d,%d", x, y, z);
+    snprintf(s->parameters, sizeof s->parameters, z > 1 ? "%d,%d,%d" : "%d,%d", x, y, z);
 }
 
 static const struct {

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""check.py TUTTI: simulates a few nodes and looks at what tutti simulate says. Ends with 77
+(skipped) where the build has no simulator."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TUTTI = pathlib.Path(sys.argv[1])
+NET, BATCH = "lenet", 64
+KEYS = {"nodes", "step_s", "samples_per_s", "speedup", "efficiency", "exposed_s", "bytes_sent",
+        "busiest_link", "busiest_share", "predicted_step_s", "predicted_speedup", "paper_speedup"}
+failures = 0
+
+
+def simulate(*arguments, **environment):
+    return subprocess.run([TUTTI, "simulate", NET, "-b", str(BATCH), *arguments], text=True,
+                          capture_output=True, env={**os.environ, **environment})
+
+
+def rows(*arguments):
+    done = simulate("--platform", "workstations-1g", "--json", *arguments)
+    if done.returncode:
+        sys.exit(f"tutti simulate {' '.join(arguments)}: {done.stderr}")
+    return json.loads(done.stdout)["rows"]
+
+
+def check(name, good, seen=""):
+    global failures
+    failures += not good
+    print(f"[{'       OK ' if good else '  FAILED  '}] {name}", "" if good else seen, flush=True)
+
+
+def check_rows():
+    table = rows("--nodes", "1,2,3,4", "--plan", "data")
+    check("keys", all(set(r) == KEYS for r in table), table[0].keys())
+    check("one_node_is_the_measure", abs(table[0]["speedup"] - 1) < 1e-6, table[0])
+    check("more_nodes_are_not_super", all(r["speedup"] <= r["nodes"] * 1.001 for r in table), table)
+    return table
+
+
+def check_bytes(table):
+    """Part-reduce and part-broadcast each send (N-1)/N of the parameters; what the step that does
+    not count left under way may differ a little."""
+    info = json.loads(subprocess.run([TUTTI, "info", NET, "--json"], text=True, check=True,
+                                     capture_output=True).stdout)
+    for row in table:
+        if row["nodes"] not in (2, 4):
+            continue
+        wanted = 2 * info["weight_bytes"] * (row["nodes"] - 1) / row["nodes"]
+        check(f"bytes_of_{row['nodes']}_nodes", abs(row["bytes_sent"] / wanted - 1) < 0.005,
+              (row["bytes_sent"], wanted))
+
+
+def check_options():
+    plain = rows("--nodes", "4", "--plan", "data")[0]["step_s"]
+    again = rows("--nodes", "4", "--plan", "data")[0]["step_s"]
+    check("the_same_again", plain == again, (plain, again))
+    late = rows("--nodes", "4", "--plan", "data", "--overlap", "off")[0]["step_s"]
+    check("overlap_helps", plain < late, (plain, late))
+    slow = rows("--nodes", "4", "--plan", "data", "--straggler", "2")[0]["step_s"]
+    check("a_straggler_hurts", slow > plain, (plain, slow))
+    shaken = rows("--nodes", "4", "--plan", "data", "--jitter", "10%")[0]["step_s"]
+    check("jitter_changes", shaken != plain, (plain, shaken))
+
+
+def check_files():
+    with tempfile.TemporaryDirectory() as folder:
+        plot, trace = pathlib.Path(folder, "a.svg"), pathlib.Path(folder, "a.json")
+        rows("--nodes", "1,2", "--plan", "model", "--plot", plot, "--trace", trace)
+        check("a_plot", plot.read_text().startswith("<svg"))
+        events = json.loads(trace.read_text())
+        events = events["traceEvents"] if isinstance(events, dict) else events
+        check("a_trace", {e["pid"] for e in events if e.get("ph") == "X"} == {0, 1})
+
+
+def check_topologies():
+    """A platform of every topology that can be simulated, and one that cannot."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "made-up.platform")
+        for topology in ("star", "fat-tree", "dragonfly", "torus", "ring"):
+            path.write_text("peak 1000GF\nmemory-bandwidth 50GB/s\nlink 1GB/s latency=10us "
+                            f"overlap=1\ntopology {topology}\nrate conv 1 0.5\nrate fc 1 0.3\n")
+            done = simulate("--platform", str(path), "--nodes", "5", "--json")
+            good = (done.returncode == 1 and "ring" in done.stderr) if topology == "ring" \
+                else done.returncode == 0
+            check(f"topology_{topology}", good, done.stderr)
+
+
+def check_complaints():
+    for name, words, arguments in [
+            ("bad_jitter", "--jitter", ["--jitter", "much"]),
+            ("bad_straggler", "--straggler", ["--straggler", "0.5"]),
+            ("bad_nodes", "--nodes", ["--nodes", "few"]),
+            ("too_many_nodes", "more than the 64 samples", ["--nodes", "65"]),
+            ("bad_platform", "nowhere", ["--platform", "nowhere"])]:
+        done = simulate(*arguments)
+        check(name, done.returncode and words in done.stderr, done.stderr)
+    done = simulate(TUTTI_SIM="/nonexistent")
+    check("no_simulator", done.returncode == 1 and "libsimgrid-dev" in done.stderr, done.stderr)
+
+
+def main():
+    if len(sys.argv) > 2 and sys.argv[2] == "none":
+        print("skipped: this build has no simulator; install libsimgrid-dev and configure again")
+        sys.exit(77)
+    check_bytes(check_rows())
+    check_options()
+    check_files()
+    check_topologies()
+    check_complaints()
+    sys.exit(1 if failures else 0)
+
+
+main()
