@@ -1,6 +1,6 @@
 /* A net's layers, timed where they stand: whole training steps of a model on this rank alone, so
- * that caches, memory and the layers in between are as in training. Every layer's best passes are
- * kept; what a step takes beyond its layers and its update (bringing the input into its layout,
+ * that caches, memory and the layers in between are as in training. The passes of the shortest step
+ * are kept; what a step takes beyond its layers and its update (bringing the input into its layout,
  * losses, going from layer to layer) is kept as the row of the net's input. */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct probe {
     double updating; /* seconds, in this step */
     size_t updated;  /* parameters, in this step */
     tutti_pass_seconds *best;
-    double best_update, best_rest, best_step;
+    double best_step, rest, update_seconds; /* the shortest step, its parts outside the layers */
 } probe;
 
 /* ---- a step ---- */
@@ -46,24 +46,17 @@ static tutti_status update(void *user, int layer)
     return TUTTI_OK;
 }
 
-static void keep_least(double *best, double seconds)
+/* What the step just done took on this rank becomes what is known. The layers of one step, not each
+ * one's luckiest: their sum has to be a step. */
+static void keep_step(probe *p, double seconds)
 {
-    if (seconds < *best) *best = seconds;
-}
-
-static void keep_best(probe *p, double seconds)
-{
-    double rest = seconds - p->updating;
+    p->rest = seconds - p->updating;
+    p->update_seconds = p->updating;
     for (int i = 0; i < p->net->layer_count; i++) {
         const tutti_layer_times t = tutti_model_times(p->model, i);
-        keep_least(&p->best[i].forward, t.forward);
-        keep_least(&p->best[i].weights, t.backward_weights);
-        keep_least(&p->best[i].data, t.backward_data);
-        rest -= t.forward + t.backward_weights + t.backward_data;
+        p->best[i] = (tutti_pass_seconds){t.forward, t.backward_weights, t.backward_data};
+        p->rest -= t.forward + t.backward_weights + t.backward_data;
     }
-    keep_least(&p->best_rest, rest);
-    keep_least(&p->best_update, p->updating);
-    keep_least(&p->best_step, seconds);
 }
 
 /* Collective: all ranks step together, as in training. *seconds are the slowest rank's; *calm says
@@ -76,10 +69,14 @@ static tutti_status step(probe *p, double *seconds, bool *calm)
     tutti_model_reset_times(p->model);
     const double start = tutti_now(), cpu = tutti_cpu_time();
     TUTTI_TRY(tutti_model_train(p->model, 0, p->input, p->labels));
-    double found[] = {tutti_now() - start, cpu - tutti_cpu_time()};
-    keep_best(p, found[0]);
+    const double mine = tutti_now() - start;
+    double found[] = {mine, cpu - tutti_cpu_time()};
     found[1] /= found[0] * tutti_team_size(p->c->team);
     TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
+    if (found[0] < p->best_step) {
+        p->best_step = found[0];
+        keep_step(p, mine);
+    }
     *seconds = found[0];
     *calm = -found[1] > calm_share;
     return TUTTI_OK;
@@ -126,9 +123,7 @@ static tutti_status open_probe(probe *p)
     TUTTI_TRY(tutti_model_create(&p->model, p->net, &o));
     TUTTI_TRY(
         tutti_alloc(&p->momentum, tutti_model_parameter_floats(p->model), sizeof *p->momentum));
-    for (size_t i = 0; i < layers; i++)
-        p->best[i] = (tutti_pass_seconds){INFINITY, INFINITY, INFINITY};
-    p->best_update = p->best_rest = p->best_step = INFINITY;
+    p->best_step = INFINITY;
     fill(p);
     return TUTTI_OK;
 }
@@ -144,20 +139,12 @@ static void close_probe(probe *p)
 
 /* ---- what was found ---- */
 
-static void take_least(tutti_pass_seconds *to, const tutti_pass_seconds *from)
-{
-    keep_least(&to->forward, from->forward);
-    keep_least(&to->weights, from->weights);
-    keep_least(&to->data, from->data);
-}
-
-/* Of several measurements of the same the shortest is kept. */
 static tutti_status keep_row(tutti_platform *platform, const tutti_layer_rate *rate)
 {
     for (int i = 0; i < platform->layer_count; i++) {
         tutti_layer_rate *r = &platform->layers[i];
         if (r->samples != rate->samples || strcmp(r->key, rate->key)) continue;
-        take_least(&r->seconds, &rate->seconds);
+        *r = *rate;
         return TUTTI_OK;
     }
     return tutti_platform_add_layer(platform, rate);
@@ -196,15 +183,15 @@ static tutti_status keep_layers(probe *p)
 /* The update's rate is that of the net with the most parameters. */
 static tutti_status keep_rest(probe *p)
 {
-    tutti_platform *platform = p->c->platform;
-    double found[] = {fmax(p->best_rest, 0), p->best_update / (double)p->updated};
+    double found[] = {fmax(p->rest, 0), p->update_seconds / (double)p->updated};
     TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
     tutti_layer_rate r = {.samples = p->samples, .seconds.forward = found[0]};
     tutti_platform_input_key(p->net, r.key);
-    if (p->updated > p->c->updated) platform->update = found[1];
-    else if (p->updated == p->c->updated) keep_least(&platform->update, found[1]);
-    p->c->updated = p->updated > p->c->updated ? p->updated : p->c->updated;
-    return keep_row(platform, &r);
+    if (p->updated >= p->c->updated) {
+        p->c->updated = p->updated;
+        p->c->platform->update = found[1];
+    }
+    return keep_row(p->c->platform, &r);
 }
 
 /* Steps for about 'seconds', one at least, and if possible one that nobody disturbed. */
@@ -218,9 +205,7 @@ static tutti_status run(probe *p, double seconds)
         calm |= is_calm;
         spent += took;
     }
-    TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best_step, 1));
-    TUTTI_TRY(keep_layers(p));
-    return keep_rest(p);
+    return TUTTI_OK;
 }
 
 tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, double seconds)
@@ -231,7 +216,11 @@ tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, dou
     point->setup = tutti_now() - start;
     if (s == TUTTI_OK) s = tutti_calibration_slowest(c, &point->setup, 1);
     if (s == TUTTI_OK) s = run(&p, seconds);
-    if (s == TUTTI_OK) keep_least(&point->step, p.best_step);
+    if (s == TUTTI_OK && p.best_step < point->step) {
+        point->step = p.best_step;
+        s = keep_layers(&p);
+        if (s == TUTTI_OK) s = keep_rest(&p);
+    }
     close_probe(&p);
     return s;
 }
