@@ -1,6 +1,5 @@
 /* layers: how fast each layer of a net runs, forward and backward, against the machine's limit and
- * against oneDNN. See bench.h for the way of measuring. A row's percentage is of the peak that was
- * measured between its own rounds. */
+ * against oneDNN. See bench.h for the way of measuring. */
 #include <jansson.h>
 #include <math.h>
 #include <omp.h>
@@ -47,11 +46,10 @@ typedef struct row {
     bench_pass pass;
     double seconds, opponent_seconds; /* best; 0: not measured */
     double flops;
-    double peak; /* GFLOP/s, the best between the rounds of this row */
 } row;
 
 typedef struct table {
-    double peak; /* GFLOP/s, the best of all rows */
+    double peak; /* GFLOP/s, the best of the whole run so far */
     int count;
     row rows[3 * TUTTI_MAX_LAYERS];
 } table;
@@ -102,11 +100,10 @@ static void measure(table *report, const bench_setup *setup, const layers_option
     if (theirs) theirs->run(theirs->self);
     const double begin = tutti_now();
     for (int i = 0; i < o->rounds || tutti_now() - begin < o->seconds; i++) {
-        out->peak = fmax(out->peak, measure_peak(setup));
+        report->peak = fmax(report->peak, measure_peak(setup));
         out->seconds = least(out->seconds, time_of(ours));
         if (theirs) out->opponent_seconds = least(out->opponent_seconds, time_of(theirs));
     }
-    report->peak = fmax(report->peak, out->peak);
 }
 
 static double pass_flops(const tutti_layer *layer, int n)
@@ -119,10 +116,11 @@ static double rate(double flops, double seconds)
     return seconds > 0 ? flops / seconds * 1e-9 : 0;
 }
 
-static void print_row(const row *r)
+static void print_row(const table *report, const row *r)
 {
     const double ours = rate(r->flops, r->seconds);
-    printf("%-10s %-17s %8.1f %6.1f%%", r->layer, pass_names[r->pass], ours, 100 * ours / r->peak);
+    printf("%-10s %-17s %8.1f %6.1f%%", r->layer, pass_names[r->pass], ours,
+           100 * ours / report->peak);
     if (r->opponent_seconds > 0)
         printf(" %8.1f %7.2f", rate(r->flops, r->opponent_seconds),
                r->opponent_seconds / r->seconds);
@@ -153,7 +151,7 @@ static tutti_status run_one(table *report, const bench_setup *setup, const layer
         row *r = &report->rows[report->count++];
         *r = (row){.layer = layer->name, .pass = pass, .flops = pass_flops(layer, setup->n)};
         measure(report, setup, o, r, &ours, o->against ? &theirs : NULL);
-        if (!o->json) print_row(r);
+        if (!o->json) print_row(report, r);
         if (o->against) theirs.close(theirs.self);
     }
     ours.close(ours.self);
@@ -201,7 +199,7 @@ static int print_json(const table *report)
         const double ours = rate(r->flops, r->seconds);
         json_t *object =
             json_pack("{s:s, s:s, s:f, s:f}", "layer", r->layer, "pass", pass_names[r->pass],
-                      "gflops", ours, "percent", 100 * ours / r->peak);
+                      "gflops", ours, "percent", 100 * ours / report->peak);
         if (r->opponent_seconds > 0) {
             json_object_set_new(object, "onednn_gflops",
                                 json_real(rate(r->flops, r->opponent_seconds)));
@@ -291,6 +289,7 @@ static tutti_status bench(const layers_options *o)
     if ((s = tutti_net_load(&net, o->net))) goto out;
     if ((s = tutti_alloc(&report, 1, sizeof *report))) goto out;
     if ((s = set_up(&setup, o))) goto out;
+    for (int i = 0; i < 10; i++) report->peak = fmax(report->peak, measure_peak(&setup));
     print_head(&setup, o);
     if ((s = run_net(report, &setup, o, net))) goto out;
     print_foot(report, o);
