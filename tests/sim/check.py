@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-TUTTI = pathlib.Path(sys.argv[1])
+TUTTI = pathlib.Path(sys.argv[1]).resolve()
 NET, BATCH = "lenet", 64
 KEYS = {"nodes", "step_s", "samples_per_s", "speedup", "efficiency", "exposed_s", "bytes_sent",
         "busiest_link", "busiest_share", "predicted_step_s", "predicted_speedup", "paper_speedup"}
