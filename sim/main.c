@@ -73,6 +73,10 @@ static tutti_status load(sim_scenario *s)
 
 /* ---- SimGrid ---- */
 
+/* Seconds: flows that end so close together end at once, for each end costs a new division of all
+ * bandwidths. */
+#define TIME_PRECISION 1e-5
+
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
  * correction factors of somebody else's cluster. Messages up to the eager limit leave at once. */
 static void configure(void)
@@ -95,6 +99,7 @@ static void configure(void)
     sg_cfg_set_double("smpi/iprobe", 0);
     sg_cfg_set_int("smpi/send-is-detached-thresh", 8192);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
+    sg_cfg_set_double("surf/precision", TIME_PRECISION);
     sg_cfg_set_int("contexts/stack-size", 1024); /* KiB */
 }
 
