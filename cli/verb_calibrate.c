@@ -42,8 +42,8 @@ const cli_verb cli_verb_calibrate = {
     sizeof(calibrate_options),
     run,
     "What is measured is kept as $XDG_CACHE_HOME/tutti/here.platform (~/.cache/tutti without that\n"
-    "variable), and as here-RxT.platform for R ranks of T threads on a host: so 'tutti train' finds\n"
-    "the one that describes it, and 'tutti plan --platform here' the last one.\n\n"
+    "variable), and as here-RxT.platform for R ranks of T threads on a host: so 'tutti train'\n"
+    "finds the one that describes it, and 'tutti plan --platform here' the last one.\n\n"
     "Examples:\n"
     "  tutti calibrate                            one rank with all cores\n"
     "  mpirun -np 16 tutti calibrate              16 ranks and what joins them\n"

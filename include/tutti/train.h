@@ -77,8 +77,8 @@ typedef struct tutti_train_result {
     int exit_code; /* 0, or what a program stopped by a signal should end with */
 } tutti_train_result;
 
-/* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is then filled too. With
- * several ranks rank 0 logs why a run was interrupted or diverged, all return it. */
+/* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is then filled too.
+ * With several ranks rank 0 logs why a run was interrupted or diverged, all return it. */
 TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 

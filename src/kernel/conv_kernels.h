@@ -25,9 +25,9 @@ typedef struct tutti_conv_range {
     long x, w;
 } tutti_conv_range;
 
-/* Pixels of an output row that one tile computes, or several alike side by side. Taps come in ranges, because near the edges a tap
- * touches only some of the pixels: range CLIP touches all, range CLIP-i all but the first i, range
- * CLIP+i all but the last i. */
+/* Pixels of an output row that one tile computes, or several alike side by side. Taps come in
+ * ranges, because near the edges a tap touches only some of the pixels: range CLIP touches all,
+ * range CLIP-i all but the first i, range CLIP+i all but the last i. */
 typedef struct tutti_conv_segment {
     int begin, width, tiles; /* width: of each tile */
     tutti_conv_kind kind;
@@ -52,8 +52,8 @@ typedef struct tutti_conv_tile {
 
 /* Tiles of forward or backward-data: the pixels of a segment by some blocks of 16 features, held
  * in registers while the sum runs over blocks of x, rows and columns of the kernel, and the
- * channels of a block, in this order. y becomes 0 where the mask (of y's strides; NULL: none) is not
- * positive. Arguments travel in registers: a tile may last only a few hundred cycles, and a
+ * channels of a block, in this order. y becomes 0 where the mask (of y's strides; NULL: none) is
+ * not positive. Arguments travel in registers: a tile may last only a few hundred cycles, and a
  * structure that has just been written delays its reader until everything before is done. */
 typedef void tutti_conv_fn(const tutti_conv_tile *tile, const tutti_conv_segment *segment,
                            const float *x, const float *w, float *y, const float *mask);

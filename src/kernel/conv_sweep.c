@@ -21,8 +21,8 @@ static void touched(const tutti_conv_sweep *sweep, int begin, int width, int tap
     while (*hi > *lo && first + (*hi - 1) * sweep->step_w >= sweep->in_w) --*hi;
 }
 
-/* Which pixels a tile's taps touch: so many taps of each range from 'first' on. False when they miss
- * pixels in a way no tile knows. */
+/* Which pixels a tile's taps touch: so many taps of each range from 'first' on. False when they
+ * miss pixels in a way no tile knows. */
 static bool count_taps(const tutti_conv_sweep *sweep, int begin, int width, int *first,
                        int taps[TUTTI_CONV_RANGES])
 {

@@ -432,8 +432,8 @@ INLINE void fetch_samples(const float *x, int samples)
     for (int s = 0; s < samples; s++) __builtin_prefetch(x + s * TUTTI_BLOCK, 0, 3);
 }
 
-/* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length within
- * the loop over rows would be mispredicted in every call. */
+/* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length
+ * within the loop over rows would be mispredicted in every call. */
 INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pair, int blocks,
                        int joins, bool stream)
 {
