@@ -194,7 +194,8 @@ void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, 
  * Max pooling with windows of 2x2 or 3x3 elements two apart, the usual ones, goes by unmax_pairs():
  * from output to output, four elements of dx at a time. Otherwise: where windows lie apart (the
  * stride is at least the kernel, or there is one), an element of dx has one window or none:
- * spread() goes from window to window along each row of dx. Where they overlap, gather() goes from element to element and adds over the windows that hold it. */
+ * spread() goes from window to window along each row of dx. Where they overlap, gather() goes from
+ * element to element and adds over the windows that hold it. */
 
 /* The outputs begin .. end-1 whose windows hold one place of the image, in one direction. */
 typedef struct outputs {
