@@ -6,6 +6,7 @@
 #include <smpi/mpi.h>
 #include <xbt/config.h>
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,13 +74,14 @@ static tutti_status load(sim_scenario *s)
 
 /* ---- SimGrid ---- */
 
-/* Seconds: flows that end so close together end at once, for each end costs a new division of all
- * bandwidths. */
-#define TIME_PRECISION 1e-5
+/* Of a step's computing, at most so many seconds: flows that end so close together end at once,
+ * for each end costs a new division of all bandwidths. */
+#define TIME_PRECISION 5e-5
+#define TIME_COARSEST  1e-5
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
  * correction factors of somebody else's cluster. Messages up to the eager limit leave at once. */
-static void configure(void)
+static void configure(const sim_scenario *s)
 {
     char *words[] = {(char[]){"tutti-sim"}, (char[]){"--log=root.thres:critical"}, NULL};
     int count = 2;
@@ -99,7 +101,9 @@ static void configure(void)
     sg_cfg_set_double("smpi/iprobe", 0);
     sg_cfg_set_int("smpi/send-is-detached-thresh", 8192);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
-    sg_cfg_set_double("surf/precision", TIME_PRECISION);
+    if (s->nodes > 1)
+        sg_cfg_set_double("surf/precision",
+                          fmin(s->prediction->compute_s * TIME_PRECISION, TIME_COARSEST));
     sg_cfg_set_int("contexts/stack-size", 1024); /* KiB */
 }
 
@@ -107,7 +111,7 @@ static tutti_status simulate(sim_scenario *s)
 {
     sim_rank *ranks = NULL;
     TUTTI_TRY(tutti_alloc(&ranks, (size_t)s->nodes, sizeof *ranks));
-    configure();
+    configure(s);
     simgrid_load_platform(s->network);
     SMPI_app_instance_register("tutti", sim_rank_main, s->nodes);
     TUTTI_TRY(sim_world_init(s));
