@@ -71,8 +71,8 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
         close(from[0]);
         unsetenv("OMP_NUM_THREADS");
         sched_setaffinity(0, sizeof o->cores, &o->cores);
-        execl("/usr/bin/python3", "python3", TORCH_STEP, s->net, batch, thread_text, "serve", procs,
-              (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", TORCH_STEP, s->net, batch, thread_text,
+              "serve", procs, (char *)NULL);
         _exit(127);
     }
     close(to[0]);
