@@ -251,6 +251,10 @@ int main(int argc, char **argv)
     cpu_set_t cores;
     signal(SIGPIPE, SIG_IGN);
     sched_getaffinity(0, sizeof cores, &cores);
+    if (argc > 1 && !strcmp(argv[1], "--help")) {
+        cli_help(&verb, stdout);
+        return 0;
+    }
     if (!cli_parse(&verb, &s, argc - 1, argv + 1, why, sizeof why)) {
         fprintf(stderr, "step: %s\n", why);
         return 2;

@@ -56,11 +56,6 @@ static void alltoall_begin(tutti_engine *e, tutti_slot *s)
 
 /* --- doubling --- */
 
-static bool is_thin(const tutti_exchange *x)
-{
-    return tutti_exchange_is_small(x) || tutti_exchange_is_thin(x);
-}
-
 static size_t doubling_inbox(const tutti_exchange *x)
 {
     return (size_t)(x->members + 2) * x->piece * x->width; /* half going out, half coming in */
@@ -124,7 +119,8 @@ static bool doubling_next(tutti_engine *e, tutti_slot *s)
 // clang-format off
 const tutti_algorithm tutti_broadcast_algorithms[] = {
     {"direct",   NULL, NULL,     no_inbox,       direct_begin,   NULL, NULL},
-    {"doubling", NULL, is_thin,  doubling_inbox, doubling_begin, NULL, doubling_next},
+    {"doubling", NULL, tutti_exchange_wants_rounds, doubling_inbox, doubling_begin, NULL,
+     doubling_next},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -168,8 +168,8 @@ static inline size_t tutti_piece_length(tutti_piece p)
 /* So few bytes that messages cost more than bytes: rounds of packed strips are better. */
 bool tutti_exchange_is_small(const tutti_exchange *x);
 
-/* So many members that each gets next to nothing: the same, if packing sends no more bytes. */
-bool tutti_exchange_is_thin(const tutti_exchange *x);
+/* The same, or so many members that each gets next to nothing; where packing sends no more bytes. */
+bool tutti_exchange_wants_rounds(const tutti_exchange *x);
 
 /* Post a message to or from a member; nothing when it is empty. */
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);

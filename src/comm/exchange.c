@@ -148,10 +148,12 @@ bool tutti_exchange_is_small(const tutti_exchange *x)
     return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
 }
 
-bool tutti_exchange_is_thin(const tutti_exchange *x)
+bool tutti_exchange_wants_rounds(const tutti_exchange *x)
 {
     const size_t members = (size_t)x->members;
-    return members >= MANY_MEMBERS && x->cuts[members] * x->width <= members * THIN_STRIP;
+    const bool is_thin =
+        members >= MANY_MEMBERS && x->cuts[members] * x->width <= members * THIN_STRIP;
+    return is_thin || tutti_exchange_is_small(x);
 }
 
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,

@@ -107,11 +107,6 @@ static void direct_arrived(tutti_engine *e, tutti_slot *s, int message)
 
 /* --- halving --- */
 
-static bool is_thin(const tutti_exchange *x)
-{
-    return tutti_exchange_is_small(x) || tutti_exchange_is_thin(x);
-}
-
 static bool is_power_of_two(int n)
 {
     return n > 0 && (n & (n - 1)) == 0;
@@ -275,7 +270,8 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 const tutti_algorithm tutti_reduce_algorithms[] = {
     {"direct",  NULL,            NULL,     direct_inbox,  direct_begin,  direct_arrived, NULL},
     {"bruck",   NULL,            tutti_exchange_is_small, bruck_inbox, bruck_begin, NULL, bruck_next},
-    {"halving", halving_applies, is_thin, halving_inbox, halving_begin, NULL, halving_next},
+    {"halving", halving_applies, tutti_exchange_wants_rounds, halving_inbox, halving_begin, NULL,
+     halving_next},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 // clang-format on

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum {
     LEAF = 16,
     ROUTER = 4,
@@ -28,11 +30,6 @@ typedef struct shape {
     int hosts, crossings;
 } shape;
 
-static int ceil_div(int a, int b)
-{
-    return (a + b - 1) / b;
-}
-
 static void star(shape *s, int nodes)
 {
     *s = (shape){"", "", nodes, 2};
@@ -40,7 +37,7 @@ static void star(shape *s, int nodes)
 
 static void fat_tree(shape *s, int nodes)
 {
-    const int leaves = ceil_div(nodes, LEAF);
+    const int leaves = tutti_ceil_div(nodes, LEAF);
     if (leaves == 1) {
         star(s, nodes);
         return;
@@ -51,7 +48,7 @@ static void fat_tree(shape *s, int nodes)
 
 static void dragonfly(shape *s, int nodes)
 {
-    const int groups = ceil_div(nodes, GROUP);
+    const int groups = tutti_ceil_div(nodes, GROUP);
     *s = (shape){"DRAGONFLY", "", groups * GROUP, 3};
     snprintf(s->parameters, sizeof s->parameters, "%d,%d;6,3;16,1;%d", groups, GROUP_CABLES,
              ROUTER);
@@ -62,7 +59,7 @@ static void torus(shape *s, int nodes)
 {
     const int x = (int)ceil(cbrt(nodes) - 1e-9);
     const int y = (int)ceil(sqrt((double)nodes / x) - 1e-9);
-    const int z = ceil_div(nodes, x * y);
+    const int z = tutti_ceil_div(nodes, x * y);
     if (x < 2) {
         star(s, nodes);
         return;

@@ -142,13 +142,15 @@ static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *new
 {
     const tutti_oddity odd = news->oddity;
     const char *layer = odd.layer < 0 ? "" : t->net->layers[odd.layer].name;
+    const char *advice = "lower --lr, add --warmup or --clip";
     char where[160];
     switch (odd.kind) {
     case TUTTI_ODD_SAMPLE:
-        snprintf(where, sizeof where, "sample %d of the minibatch holds one", odd.sample);
+        snprintf(where, sizeof where, "sample %d of the minibatch is not finite", odd.sample);
+        advice = "look at the data";
         break;
     case TUTTI_ODD_PARAMETERS:
-        snprintf(where, sizeof where, "the parameters of layer '%s' hold one", layer);
+        snprintf(where, sizeof where, "the parameters of layer '%s' are not finite", layer);
         break;
     case TUTTI_ODD_OUTPUT:
         snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
@@ -156,9 +158,9 @@ static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *new
     default: snprintf(where, sizeof where, "every layer's output is finite");
     }
     return tutti_fail(TUTTI_DIVERGED,
-                      "step %lld, rank %d: the loss is not a finite number (%s); lower --lr, add "
-                      "--warmup or --clip; the last good checkpoint is kept",
-                      (long long)news->step, news->diverged_rank, where);
+                      "step %lld, rank %d: the loss is not a finite number (%s); %s; the last "
+                      "good checkpoint is kept",
+                      (long long)news->step, news->diverged_rank, where, advice);
 }
 
 static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news *news)

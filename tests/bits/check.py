@@ -232,7 +232,7 @@ def full_nets(folder):
 
 
 def main():
-    failed = 0
+    failed = ran = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
@@ -244,6 +244,7 @@ def main():
             for case, run in group:
                 if FILTER not in case:
                     continue
+                ran += 1
                 try:
                     run()
                     print(f"[       OK ] {case}", flush=True)
@@ -251,7 +252,9 @@ def main():
                     failed += 1
                     print(f"{problem}\n[  FAILED  ] {case.replace(' ', '_').replace(',', '')}",
                           flush=True)
-    return 1 if failed else 0
+    if not ran:
+        print(f"no case has '{FILTER}' in its name" + ("" if FULL else "; --full has more"))
+    return 1 if failed or not ran else 0
 
 
 if __name__ == "__main__":
