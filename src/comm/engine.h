@@ -168,7 +168,7 @@ static inline size_t tutti_piece_length(tutti_piece p)
 /* So few bytes that messages cost more than bytes: rounds of packed strips are better. */
 bool tutti_exchange_is_small(const tutti_exchange *x);
 
-/* The same, or so many members that each gets next to nothing; where packing sends no more bytes. */
+/* The same, or so many members that each gets next to nothing, where packing sends no more. */
 bool tutti_exchange_wants_rounds(const tutti_exchange *x);
 
 /* Post a message to or from a member; nothing when it is empty. */
