@@ -70,6 +70,7 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
         close(to[1]);
         close(from[0]);
         unsetenv("OMP_NUM_THREADS");
+        if (ranks > 1) memset(&o->cores, 0xff, sizeof o->cores); /* the launcher left us one */
         sched_setaffinity(0, sizeof o->cores, &o->cores);
         execl("/usr/bin/python3", "/usr/bin/python3", TORCH_STEP, s->net, batch, thread_text,
               "serve", procs, (char *)NULL);
