@@ -6,7 +6,8 @@
  *   dx  over blocks of 16 output channels, kernel rows and columns from the last to the first,
  *       channels of the block
  *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
- * Terms that lie in the padding are left out. */
+ * Terms that lie in the padding are left out, but for the columns left and right of a compact
+ * image, which are zeros (conv_pack.c). */
 #include "kernel/conv_plan.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ static void share_rows(const tutti_conv *conv, tutti_conv_pass *pass)
 static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
 {
     const tutti_conv_sweep *sweep = &pass->sweeps[0];
-    const int channels = (int)(pass->x_block / sweep->in_h / sweep->in_w);
+    const int channels = (int)sweep->x_pixel;
     const tutti_loops all = {
         .n = 1,
         .c = pass->inputs * channels,
@@ -152,6 +153,8 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
     conv->out_h = tutti_conv_out_h(shape);
     conv->out_w = tutti_conv_out_w(shape);
     conv->plain = is_plain(shape);
+    conv->packed = shape->compact && (shape->pad_left || shape->pad_right);
+    conv->packed_row = (long)(shape->pad_left + shape->w + shape->pad_right) * shape->c;
     const tutti_status s = plan(conv);
     if (s != TUTTI_OK) tutti_conv_destroy(&conv);
     else *out = conv;
@@ -185,9 +188,11 @@ size_t tutti_conv_bias_count(const tutti_conv *conv)
 size_t tutti_conv_scratch(const tutti_conv *conv)
 {
     if (conv->plain) return 0;
+    const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
     const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
     const size_t gradient = tutti_conv_gradient_scratch(conv);
-    return backward > gradient ? backward : gradient;
+    const size_t data = forward > backward ? forward : backward;
+    return data > gradient ? data : gradient;
 }
 
 static int explain_pass(const char *name, const tutti_conv_pass *pass, char *text, size_t bytes)

@@ -41,6 +41,7 @@ typedef struct job {
     const tutti_grains *grains;
     const float *x, *dy;
     float *dw, *db, *scratch;
+    float *packed; /* a thread's own room for a packed image */
 } job;
 
 typedef tutti_conv_gradient_part part;
@@ -97,7 +98,7 @@ static void run_taps(const tutti_conv *conv, const patch *p, const tutti_conv_gr
     const int rows = at.row_end - at.row_begin, cols = at.col_end - at.col_begin;
     if (rows <= 0 || cols <= 0 || !taps) return;
     const int h = at.row_begin * shape->stride_h - shape->pad_top + r * shape->dilation_h;
-    const int w = at.col_begin * shape->stride_w - shape->pad_left + s * shape->dilation_w;
+    const int w = at.col_begin * shape->stride_w - g->pad_left + s * shape->dilation_w;
     const float *x = p->x + h * g->x_row + (long)w * g->width;
     const float *dy = p->dy + at.row_begin * g->dy_row + at.col_begin * TUTTI_BLOCK;
     float *dw = p->dw + ((long)r * shape->s + s) * g->width * TUTTI_BLOCK;
@@ -155,6 +156,12 @@ static void run_strip(const tutti_conv *conv, const patch *p, strip at)
     }
 }
 
+/* The end of the input rows that output rows up to 'end' read. */
+static int rows_read(const tutti_conv_shape *shape, int end)
+{
+    return (end - 1) * shape->stride_h - shape->pad_top + (shape->r - 1) * shape->dilation_h + 1;
+}
+
 /* A strip of the sample whose part begins at x and dy; 'first' is the first of its grain. */
 static void sum_strip(const tutti_conv *conv, const part *pt, place p, const float *x,
                       const float *dy, strip at, bool first)
@@ -175,8 +182,7 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
                       dy + at.row_begin * g->dy_row + at.col_begin * TUTTI_BLOCK, p.db);
     const tutti_conv_shape *shape = &conv->shape;
     const int x_rows = (at.row_end - at.row_begin) * shape->stride_h;
-    const int x_row = (at.row_end - 1) * shape->stride_h - shape->pad_top +
-                      (shape->r - 1) * shape->dilation_h + 1;
+    const int x_row = rows_read(shape, at.row_end);
     const int tiles = tutti_ceil_div(pt->nf, g->tile_blocks);
     for (int c = 0; c < pt->nc; c++)
         for (int i = 0; i < tiles; i++) {
@@ -212,9 +218,19 @@ static void clear(const tutti_conv_gradient *g, const part *pt, place p, bool is
     if (p.db) memset(p.db, 0, (size_t)pt->nf * TUTTI_BLOCK * sizeof(float));
 }
 
+/* Packs what the output rows up to 'row_end' read of image x and is not there yet: rows from
+ * 'done' on. Returns how far it got. */
+static int pack_rows(const job *j, const float *x, int done, int row_end)
+{
+    const int end = min_of(rows_read(&j->conv->shape, row_end), j->conv->shape.h);
+    tutti_conv_pack(j->conv, j->packed + done * j->conv->packed_row, x, done, end);
+    return max_of(done, end);
+}
+
 static void sum_grain(const job *j, const part *pt, place p, int grain)
 {
     const tutti_conv_gradient *g = &j->conv->gradient;
+    const bool packed = j->conv->packed;
     const tutti_conv_gradient_blocks *blocks = &g->blocks;
     const int begin = j->grains->begin[grain], end = j->grains->begin[grain + 1];
     const int height = j->conv->out_h, width = j->conv->out_w;
@@ -222,12 +238,15 @@ static void sum_grain(const job *j, const part *pt, place p, int grain)
     for (int n = begin; n < end; n++) {
         const float *x = j->x + n * g->x_sample + (pt->first_channel + pt->channels) * g->x_block;
         const float *dy = j->dy + n * g->dy_sample + pt->features * g->dy_block;
-        for (int row = 0; row < height; row += blocks->rows)
+        for (int row = 0, done = 0; row < height; row += blocks->rows) {
+            const int row_end = min_of(row + blocks->rows, height);
+            if (packed) done = pack_rows(j, x, done, row_end);
             for (int col = 0; col < width; col += blocks->cols) {
-                const strip at = {row, min_of(row + blocks->rows, height), col,
-                                  min_of(col + blocks->cols, width)};
-                sum_strip(j->conv, pt, p, x, dy, at, n == begin && g->starts_afresh);
+                const strip at = {row, row_end, col, min_of(col + blocks->cols, width)};
+                sum_strip(j->conv, pt, p, packed ? j->packed : x, dy, at,
+                          n == begin && g->starts_afresh);
             }
+        }
     }
 }
 
@@ -281,9 +300,22 @@ static void sum_part(const job *j, int index, float *stack)
     }
 }
 
+/* Floats of the sums in scratch; packed images come after them. */
+static size_t sums_count(const tutti_conv *conv);
+
+/* The job as a member of the team sees it. */
+static job own_job(const job *j, int member)
+{
+    job own = *j;
+    if (j->conv->packed)
+        own.packed = j->scratch + sums_count(j->conv) +
+                     (size_t)member * tutti_conv_packed_floats(j->conv, j->conv->shape.h);
+    return own;
+}
+
 static void sum_parts_member(void *arg, int member, int size)
 {
-    const job *j = arg;
+    const job own = own_job(arg, member), *j = &own;
     const tutti_conv_gradient *g = &j->conv->gradient;
     const int levels = tutti_tree_height(max_of(j->conv->n, 1));
     const int parts = tutti_conv_gradient_part_count(g),
@@ -312,7 +344,7 @@ static void sum_grains_member(void *arg, int member, int size)
               total = parts * j->grains->count;
     const int end = tutti_share_begin(total, size, member + 1);
     for (int i = tutti_share_begin(total, size, member); i < end; i++) {
-        job own = *j;
+        job own = own_job(j, member);
         own.dw = j->scratch + gradient_count(j->conv) * (size_t)(i / parts);
         own.db = own.dw + tutti_conv_weight_count(j->conv);
         const part pt = tutti_conv_gradient_part_of(&j->conv->gradient, i % parts);
@@ -338,14 +370,21 @@ static void join_grains_member(void *arg, int member, int size)
         else if (j->db) j->db[e - weights] = j->scratch[e];
 }
 
-size_t tutti_conv_gradient_scratch(const tutti_conv *conv)
+static size_t sums_count(const tutti_conv *conv)
 {
     const int levels = tutti_tree_height(max_of(conv->n, 1));
     const size_t stacks =
         (size_t)conv->threads * (size_t)levels * (size_t)stack_level(&conv->gradient);
     const size_t grains =
         splits_grains(conv, conv->threads) ? (size_t)conv->n * gradient_count(conv) : 0;
-    return (stacks > grains ? stacks : grains) * sizeof(float);
+    return tutti_round_up(stacks > grains ? stacks : grains, TUTTI_BLOCK);
+}
+
+size_t tutti_conv_gradient_scratch(const tutti_conv *conv)
+{
+    const size_t packed =
+        conv->packed ? (size_t)conv->threads * tutti_conv_packed_floats(conv, conv->shape.h) : 0;
+    return (sums_count(conv) + packed) * sizeof(float);
 }
 
 /* ---- shapes without a fast path ---- */
@@ -394,7 +433,7 @@ void tutti_conv_backward_weights(const tutti_conv *conv, tutti_team *team, void 
                                  const tutti_grains *grains, const float *x, const float *dy,
                                  float *dw, float *db)
 {
-    job j = {conv, grains, x, dy, dw, db, scratch};
+    job j = {conv, grains, x, dy, dw, db, scratch, NULL};
     TUTTI_ASSERT(tutti_team_size(team) <= conv->threads && grains->count <= conv->n);
     if (conv->plain) {
         run_plain(&j, team);

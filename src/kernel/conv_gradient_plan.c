@@ -180,13 +180,16 @@ tutti_status tutti_conv_plan_gradient(tutti_conv *conv)
     const tutti_conv_shape *shape = &conv->shape;
     tutti_conv_gradient *g = &conv->gradient;
     const int width = shape->compact ? shape->c : TUTTI_BLOCK;
+    const int pad_left = conv->packed ? 0 : shape->pad_left;
+    const int in_w = conv->packed ? (int)(conv->packed_row / width) : shape->w;
     *g = (tutti_conv_gradient){
         .groups = shape->groups,
         .features = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
         .channels = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
         .width = width,
         .merged = shape->compact && shape->dilation_w == 1,
-        .x_row = (long)shape->w * width,
+        .pad_left = pad_left,
+        .x_row = (long)in_w * width,
         .x_block = (long)shape->h * shape->w * width,
         .x_sample = (long)shape->h * shape->w * width * tutti_ceil_div(shape->c, TUTTI_BLOCK),
         .dy_row = (long)conv->out_w * TUTTI_BLOCK,
@@ -197,8 +200,8 @@ tutti_status tutti_conv_plan_gradient(tutti_conv *conv)
     };
     TUTTI_TRY(plan_ranges(&g->row_begin, &g->row_end, conv->out_h, shape->h, shape->r,
                           shape->stride_h, shape->dilation_h, shape->pad_top));
-    TUTTI_TRY(plan_ranges(&g->col_begin, &g->col_end, conv->out_w, shape->w, shape->s,
-                          shape->stride_w, shape->dilation_w, shape->pad_left));
+    TUTTI_TRY(plan_ranges(&g->col_begin, &g->col_end, conv->out_w, in_w, shape->s, shape->stride_w,
+                          shape->dilation_w, pad_left));
     TUTTI_TRY(plan_columns(conv));
     g->starts_afresh = !g->merged && touches_all(conv);
     choose_blocks(conv);

@@ -9,7 +9,8 @@
  *         for each tile, sweep, row, segment: one register tile
  *
  * With several blocks of inputs the partial sums wait in y. Backward-data transposes the weights of
- * a group when it comes to it, in cache. Threads never share an output. */
+ * a group when it comes to it, in cache; forward packs the rows of a compact image that a block of
+ * rows reads. Threads never share an output. */
 #include "kernel/conv_plan.h"
 
 #include <stdint.h>
@@ -24,12 +25,17 @@ typedef struct job {
     int n;
     const float *x, *w, *bias, *mask;
     bool relu, stream;
-    float *y, *transposed;
+    float *y, *scratch;
 } job;
 
 static int min_of(int a, int b)
 {
     return a < b ? a : b;
+}
+
+static int max_of(int a, int b)
+{
+    return a > b ? a : b;
 }
 
 static int tiles_per_group(const tutti_conv_pass *pass)
@@ -65,12 +71,28 @@ static int first_block(const tutti_conv_pass *pass, int tile)
     return tutti_share_begin(pass->outputs, tiles_per_group(pass), tile);
 }
 
+/* Input rows that output rows begin .. end-1 read: *first .. the result's predecessor. */
+static int rows_read(const tutti_conv_sweep *sweep, int begin, int end, int *first)
+{
+    const int last = min_of(end, sweep->rows) - 1, reach = (sweep->taps_h - 1) * sweep->tap_h;
+    *first = max_of(begin * sweep->step_h + sweep->first_h, 0);
+    return min_of(last * sweep->step_h + sweep->first_h + reach + 1, sweep->in_h);
+}
+
+/* Floats of one thread's scratch. */
+static size_t own_scratch(const tutti_conv *conv, const tutti_conv_pass *pass)
+{
+    const size_t blocks = (size_t)pass->blocks.tiles * (size_t)pass->tile_blocks;
+    if (pass->transposed) return blocks * (size_t)pass->blocks.inputs * (size_t)pass->w_tile;
+    if (!conv->packed) return 0;
+    const tutti_conv_sweep *sweep = &pass->sweeps[0];
+    const int rows = (pass->blocks.rows - 1) * sweep->step_h + (sweep->taps_h - 1) * sweep->tap_h;
+    return tutti_conv_packed_floats(conv, min_of(rows + 1, sweep->in_h));
+}
+
 size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass)
 {
-    if (!pass->transposed) return 0;
-    const size_t blocks = (size_t)pass->blocks.tiles * (size_t)pass->tile_blocks;
-    const size_t floats = blocks * (size_t)pass->blocks.inputs * (size_t)pass->w_tile;
-    return floats * sizeof(float) * (size_t)conv->threads;
+    return pass->sweeps ? own_scratch(conv, pass) * sizeof(float) * (size_t)conv->threads : 0;
 }
 
 /* The weights of the stretch as the tiles want them: features of the output innermost, the kernel
@@ -133,17 +155,30 @@ static void run_sweep(const tutti_conv_tiles *kernels, const tutti_conv_sweep *s
         run_row(kernels, sweep, row, &t, nblocks, at);
 }
 
-/* All tiles of the stretch for one block of rows of one sample. */
-static void run_item(const job *j, const stretch *s, const float *w, long w_output, int sample,
-                     int row_begin, int row_end)
+/* A sample's first input of the stretch; packed images are there as far as the rows need them. */
+static const float *input_of(const job *j, const stretch *s, int sample, int row_begin, int row_end,
+                             float *packed)
 {
     const tutti_conv_pass *pass = j->pass;
     const int input = s->group * pass->inputs + s->inputs_begin;
+    const float *x = j->x + sample * pass->x_sample + input * pass->x_block;
+    if (pass->transposed || !j->conv->packed) return x;
+    int first;
+    const int end = rows_read(&pass->sweeps[0], row_begin, row_end, &first);
+    tutti_conv_pack(j->conv, packed, x, first, end);
+    return packed - first * j->conv->packed_row;
+}
+
+/* All tiles of the stretch for one block of rows of one sample x. */
+static void run_item(const job *j, const stretch *s, const float *x, const float *w, long w_output,
+                     int sample, int row_begin, int row_end)
+{
+    const tutti_conv_pass *pass = j->pass;
     for (int i = s->begin; i < s->end; i++) {
         const int first = first_block(pass, i), block = s->group * pass->outputs + first;
         const long y = sample * pass->y_sample + block * pass->y_block;
         const image at = {
-            .x = j->x + sample * pass->x_sample + input * pass->x_block,
+            .x = x,
             .w = w + (first - first_block(pass, s->begin)) * w_output,
             .y = j->y + y,
             .mask = j->mask && s->inputs_end == pass->inputs ? j->mask + y : NULL,
@@ -167,7 +202,7 @@ static void run_item(const job *j, const stretch *s, const float *w, long w_outp
 }
 
 /* Items begin .. end-1 (sample, row block) of one group of tiles. */
-static void run_stretch(const job *j, stretch s, int begin, int end, float *transposed)
+static void run_stretch(const job *j, stretch s, int begin, int end, float *scratch)
 {
     const tutti_conv_pass *pass = j->pass;
     const int row_blocks = tutti_ceil_div(pass->rows, pass->blocks.rows);
@@ -178,14 +213,14 @@ static void run_stretch(const job *j, stretch s, int begin, int end, float *tran
         const float *w = j->w + (first * pass->inputs + i) * pass->w_tile;
         long w_output = pass->inputs * pass->w_tile;
         if (pass->transposed) {
-            transpose(j, &s, transposed);
-            w = transposed;
+            transpose(j, &s, scratch);
+            w = scratch;
             w_output = (s.inputs_end - s.inputs_begin) * pass->w_tile;
         }
         for (int item = begin; item < end; item++) {
-            const int rows = item % row_blocks;
-            run_item(j, &s, w, w_output, item / row_blocks, rows * pass->blocks.rows,
-                     (rows + 1) * pass->blocks.rows);
+            const int sample = item / row_blocks, row = item % row_blocks * pass->blocks.rows;
+            const float *x = input_of(j, &s, sample, row, row + pass->blocks.rows, scratch);
+            run_item(j, &s, x, w, w_output, sample, row, row + pass->blocks.rows);
         }
     }
 }
@@ -198,12 +233,11 @@ static void run_member(void *arg, int member, int size)
     const int total = items * groups_of_tiles(pass);
     const int begin = tutti_share_begin(total, size, member);
     const int end = tutti_share_begin(total, size, member + 1);
-    const size_t scratch = tutti_conv_pass_scratch(j->conv, pass) / sizeof(float) /
-                           (size_t)j->conv->threads * (size_t)member;
+    const size_t own = own_scratch(j->conv, pass);
+    float *const scratch = own ? j->scratch + own * (size_t)member : NULL;
     for (int at = begin; at < end;) {
         const int group = at / items, stop = min_of(end, (group + 1) * items);
-        run_stretch(j, stretch_of(pass, group), at - group * items, stop - group * items,
-                    pass->transposed ? j->transposed + scratch : NULL);
+        run_stretch(j, stretch_of(pass, group), at - group * items, stop - group * items, scratch);
         at = stop;
     }
     if (j->stream) j->conv->kernels->tiles->stream_end();
@@ -263,8 +297,7 @@ static void plain_member(void *arg, int member, int size)
 void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
                         const float *x, const float *w, const float *bias, bool relu, float *y)
 {
-    (void)scratch;
-    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, false, y, NULL};
+    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, false, y, scratch};
     if (conv->plain) tutti_team_run(team, plain_member, &j);
     else run_pass(&j, team);
 }

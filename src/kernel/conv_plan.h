@@ -64,6 +64,7 @@ typedef struct tutti_conv_gradient {
     int feature_tiles;              /* register tiles that make up the features */
     bool merged;                    /* the taps of a kernel row are one run of channels */
     bool starts_afresh;             /* taps come one by one, and each touches some output */
+    int pad_left;                   /* columns that x lacks; 0 when packed */
     long x_sample, x_block, x_row, dy_sample, dy_block, dy_row;
     long w_tile; /* floats of one (feature block, channel block) */
     tutti_conv_gradient_blocks blocks;
@@ -81,7 +82,9 @@ struct tutti_conv {
     const tutti_conv_kernels *kernels;
     tutti_caches caches;
     int n, threads, out_h, out_w;
-    bool plain; /* no fast path: element by element */
+    bool plain;      /* no fast path: element by element */
+    bool packed;     /* rows of x are copied between the zeros of their padding: conv_pack.c */
+    long packed_row; /* floats of such a row */
     tutti_conv_pass forward, backward;
     tutti_conv_gradient gradient;
 };
@@ -90,6 +93,13 @@ struct tutti_conv {
  * them by 'width' pixels (or channels) by the count of multiply-adds and loads. max_width is the
  * row's. */
 int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int width);
+
+/* ---- conv_pack.c ---- */
+
+/* Room for so many packed rows. */
+size_t tutti_conv_packed_floats(const tutti_conv *conv, int rows);
+/* Copies rows begin .. end-1 of the compact image x to 'to', each with its padding. */
+void tutti_conv_pack(const tutti_conv *conv, float *to, const float *x, int begin, int end);
 
 /* ---- conv_sweep.c ---- */
 tutti_status tutti_conv_plan_forward(tutti_conv *conv) TUTTI_MUST_CHECK;

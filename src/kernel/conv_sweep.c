@@ -120,6 +120,7 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
 {
     const tutti_conv_shape *shape = &conv->shape;
     const int channels = shape->compact ? shape->c : TUTTI_BLOCK;
+    const int padding = conv->packed ? shape->pad_left + shape->pad_right : 0;
     tutti_conv_pass *pass = &conv->forward;
     *pass = (tutti_conv_pass){
         .groups = shape->groups,
@@ -140,7 +141,7 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .y_row = (long)conv->out_w * TUTTI_BLOCK,
         .y_pixel = TUTTI_BLOCK,
         .in_h = shape->h,
-        .in_w = shape->w,
+        .in_w = shape->w + padding,
         .taps_h = shape->r,
         .taps_w = shape->s,
         .tap_h = shape->dilation_h,
@@ -148,8 +149,8 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .step_h = shape->stride_h,
         .step_w = shape->stride_w,
         .first_h = -shape->pad_top,
-        .first_w = -shape->pad_left,
-        .x_row = (long)shape->w * channels,
+        .first_w = conv->packed ? 0 : -shape->pad_left,
+        .x_row = (long)(shape->w + padding) * channels,
         .x_pixel = channels,
         .w_row = (long)shape->s * channels * TUTTI_BLOCK,
         .w_tap = (long)channels * TUTTI_BLOCK,
