@@ -10,6 +10,7 @@
  * image, which are zeros (conv_pack.c). */
 #include "kernel/conv_plan.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -45,13 +46,11 @@ static long blocks_of(int channels)
     return tutti_ceil_div(channels, TUTTI_BLOCK);
 }
 
-/* Half cycles a tile takes per channel: two multiply-adds a cycle, one load, the latency of four
- * cycles, and something for the loop. */
-static double tile_cost(int vectors, int width)
+double tutti_conv_tile_cost(int blocks, int vectors, int width)
 {
-    const double fma = vectors * width, loads = (vectors + width) * 2, latency = 8, loop = 1;
-    const double cost = fma > loads ? fma : loads;
-    return (cost > latency ? cost : latency) + loop;
+    const double fma = blocks * vectors * width, loads = (blocks * vectors + width) * 1.8;
+    const double lines = blocks * 4, latency = 8, loop = 0.5;
+    return fmax(fmax(fma, loads), fmax(lines, latency)) + loop;
 }
 
 static double cover_cost(int blocks, int vectors, int width, int tile_blocks, int tile_width)
@@ -61,9 +60,9 @@ static double cover_cost(int blocks, int vectors, int width, int tile_blocks, in
     double cost = 0;
     for (int i = 0; i < down; i++)
         for (int j = 0; j < across; j++)
-            cost += tile_cost(
-                vectors *
-                    (tutti_share_begin(blocks, down, i + 1) - tutti_share_begin(blocks, down, i)),
+            cost += tutti_conv_tile_cost(
+                tutti_share_begin(blocks, down, i + 1) - tutti_share_begin(blocks, down, i),
+                vectors,
                 tutti_share_begin(width, across, j + 1) - tutti_share_begin(width, across, j));
     return cost;
 }

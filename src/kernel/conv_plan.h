@@ -89,9 +89,13 @@ struct tutti_conv {
     tutti_conv_gradient gradient;
 };
 
+/* Half cycles that one channel (or pixel) of a register tile takes on an Ice Lake server: two
+ * multiply-adds a cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
+ * the latency of four cycles, and something for the loop. */
+double tutti_conv_tile_cost(int blocks, int vectors, int width);
+
 /* How many blocks of features a register tile should have: the cheapest way to cover 'blocks' of
- * them by 'width' pixels (or channels) by the count of multiply-adds and loads. max_width is the
- * row's. */
+ * them by 'width' channels. max_width is the row's. */
 int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int width);
 
 /* ---- conv_pack.c ---- */

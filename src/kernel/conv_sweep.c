@@ -1,11 +1,19 @@
 /* Sweeps: how the rows of an output are cut into register tiles, and backward-data into phases.
  *
+ * The cut. A tap that leaves the image at the left or right touches only some pixels of a tile, and
+ * few pixels make poor use of the weights loaded for them. So tiles at the edges had better be
+ * wide, those in the middle may be narrow: 28 pixels under 5 taps that reach 4 pixels beyond both
+ * edges are 9 + 5 + 5 + 9, not four times 7. Of all cuts into tiles the row has functions for, and
+ * of all numbers of feature blocks in a tile, the cheapest is found by dynamic programming.
+ *
  * Backward-data at stride d. Pixel i of dx gets a term from tap r when i + pad - r*dilation is a
  * multiple of d, so pixels of the same i mod d (a phase) share their taps: every (d/g)th, g =
  * gcd(d, dilation), and from one of them to the one before it dy's index grows by dilation/g.
  * Within a phase that is a correlation at stride 1 over dy, with the kernel turned around. */
 #include "kernel/conv_plan.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -83,38 +91,121 @@ static bool continues(const tutti_conv_segment *a, const tutti_conv_segment *b)
            b->y == a->y + a->tiles * a->y_next;
 }
 
-/* A tile, or two halves; a single pixel always fits. */
-static void cut(tutti_conv_sweep *sweep, int begin, int width, int channels)
+/* ---- the cheapest cut ---- */
+
+/* A row of so many output blocks in tiles of at most so many. */
+typedef struct cover {
+    const tutti_conv_tiles *kernels;
+    int outputs, tile_blocks;
+    long channels; /* that each tap sums, over all blocks and rows of the kernel */
+} cover;
+
+/* Half cycles for 'width' pixels of all output blocks under one tap and channel. */
+static double step_cost(const cover *c, int width)
 {
-    tutti_conv_segment *seg = &sweep->segments[sweep->segment_count];
-    if (!describe(sweep, begin, width, channels, seg)) {
-        cut(sweep, begin, width - width / 2, channels);
-        cut(sweep, begin + width - width / 2, width / 2, channels);
-    } else if (sweep->segment_count && continues(seg - 1, seg)) {
-        seg[-1].tiles++;
-    } else {
-        sweep->segment_count++;
+    const int tiles = tutti_ceil_div(c->outputs, c->tile_blocks);
+    const int least = c->outputs / tiles, more = c->outputs % tiles;
+    const int vectors = c->kernels->vectors;
+    double cost = (tiles - more) * tutti_conv_tile_cost(least, vectors, width);
+    if (more) cost += more * tutti_conv_tile_cost(least + 1, vectors, width);
+    return cost;
+}
+
+/* Half cycles of the tiles of these pixels; infinite when no function does it. */
+static double segment_cost(const tutti_conv_sweep *sweep, const cover *c, int begin, int width)
+{
+    int first, taps[TUTTI_CONV_RANGES] = {0};
+    if (!count_taps(sweep, begin, width, &first, taps)) return INFINITY;
+    const int tiles = tutti_ceil_div(c->outputs, c->tile_blocks);
+    double cost = tiles * 100.0 + 4.0 * c->outputs * c->kernels->vectors * width;
+    for (int i = 0; i < TUTTI_CONV_RANGES; i++)
+        if (taps[i])
+            cost += (double)c->channels * taps[i] * step_cost(c, width - abs(i - TUTTI_CONV_CLIP));
+    return cost;
+}
+
+/* What the columns from 'begin' on cost when cut best, and the width of their first tile. */
+typedef struct cut {
+    double cost;
+    int width;
+} cut;
+
+/* The best cuts from each column on; a single pixel always fits. Wider tiles come first where it
+ * does not matter, so that equal ones are neighbours. */
+static void find_cuts(const tutti_conv_sweep *sweep, const cover *c, cut *cuts)
+{
+    const int max = c->kernels->max_width[c->tile_blocks];
+    cuts[sweep->cols] = (cut){0, 0};
+    for (int begin = sweep->cols - 1; begin >= 0; begin--) {
+        cuts[begin].cost = INFINITY;
+        for (int width = 1; width <= max && begin + width <= sweep->cols; width++) {
+            const double cost = segment_cost(sweep, c, begin, width) + cuts[begin + width].cost;
+            if (cost <= cuts[begin].cost) cuts[begin] = (cut){cost, width};
+        }
     }
 }
 
-/* As few tiles as there can be, of at most two widths, the wider ones first. */
-static tutti_status cut_columns(tutti_conv_sweep *sweep, int max_pixels, int channels)
+static tutti_status cut_columns(tutti_conv_sweep *sweep, const cover *c, cut *cuts)
 {
     if (sweep->cols <= 0) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&sweep->segments, (size_t)sweep->cols, sizeof *sweep->segments));
-    int begin = 0;
-    for (int parts = tutti_ceil_div(sweep->cols, max_pixels); parts; parts--) {
-        const int width = tutti_ceil_div(sweep->cols - begin, parts);
-        cut(sweep, begin, width, channels);
-        begin += width;
+    find_cuts(sweep, c, cuts);
+    for (int begin = 0; begin < sweep->cols; begin += cuts[begin].width) {
+        tutti_conv_segment *seg = &sweep->segments[sweep->segment_count];
+        TUTTI_ASSERT(describe(sweep, begin, cuts[begin].width, (int)sweep->x_pixel, seg));
+        if (sweep->segment_count && continues(seg - 1, seg)) seg[-1].tiles++;
+        else sweep->segment_count++;
     }
     return TUTTI_OK;
 }
 
-static int widest(const tutti_conv *conv, const tutti_conv_pass *pass)
+static cover cover_of(const tutti_conv *conv, const tutti_conv_pass *pass,
+                      const tutti_conv_sweep *sweep, int tile_blocks)
 {
-    return conv->kernels->tiles->max_width[pass->tile_blocks];
+    return (cover){conv->kernels->tiles, pass->outputs, tile_blocks,
+                   (long)pass->inputs * sweep->x_pixel * sweep->taps_h};
 }
+
+/* How many output blocks a tile should have. */
+static int choose_tile_blocks(const tutti_conv *conv, const tutti_conv_pass *pass, cut *cuts)
+{
+    const int *const max_width = conv->kernels->tiles->max_width;
+    int best = 1;
+    double least = INFINITY;
+    for (int nb = 1; nb <= TUTTI_CONV_MAX_BLOCKS && nb <= pass->outputs && max_width[nb]; nb++) {
+        double cost = 0;
+        for (int i = 0; i < pass->sweep_count; i++) {
+            const tutti_conv_sweep *sweep = &pass->sweeps[i];
+            const cover c = cover_of(conv, pass, sweep, nb);
+            find_cuts(sweep, &c, cuts);
+            cost += sweep->rows * cuts[0].cost;
+        }
+        if (cost >= least) continue;
+        best = nb;
+        least = cost;
+    }
+    return best;
+}
+
+/* Cuts the sweeps of a pass into tiles. */
+static tutti_status cut_pass(const tutti_conv *conv, tutti_conv_pass *pass)
+{
+    cut *cuts = NULL;
+    int cols = 0;
+    for (int i = 0; i < pass->sweep_count; i++)
+        if (pass->sweeps[i].cols > cols) cols = pass->sweeps[i].cols;
+    TUTTI_TRY(tutti_alloc(&cuts, (size_t)cols + 1, sizeof *cuts));
+    pass->tile_blocks = choose_tile_blocks(conv, pass, cuts);
+    tutti_status s = TUTTI_OK;
+    for (int i = 0; i < pass->sweep_count && s == TUTTI_OK; i++) {
+        const cover c = cover_of(conv, pass, &pass->sweeps[i], pass->tile_blocks);
+        s = cut_columns(&pass->sweeps[i], &c, cuts);
+    }
+    tutti_free(cuts);
+    return s;
+}
+
+/* ---- forward ---- */
 
 tutti_status tutti_conv_plan_forward(tutti_conv *conv)
 {
@@ -131,8 +222,6 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .y_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
         .w_tile = (long)shape->r * shape->s * channels * TUTTI_BLOCK,
     };
-    pass->tile_blocks = tutti_conv_tile_blocks(conv->kernels->tiles->max_width, pass->outputs,
-                                               conv->kernels->tiles->vectors, conv->out_w);
     TUTTI_TRY(tutti_alloc(&pass->sweeps, 1, sizeof *pass->sweeps));
     pass->sweep_count = 1;
     pass->sweeps[0] = (tutti_conv_sweep){
@@ -155,8 +244,10 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .w_row = (long)shape->s * channels * TUTTI_BLOCK,
         .w_tap = (long)channels * TUTTI_BLOCK,
     };
-    return cut_columns(&pass->sweeps[0], widest(conv, pass), channels);
+    return cut_pass(conv, pass);
 }
+
+/* ---- backward-data ---- */
 
 /* One dimension of a phase. */
 typedef struct phase {
@@ -229,17 +320,13 @@ tutti_status tutti_conv_plan_backward(tutti_conv *conv)
         .w_tile = (long)shape->r * shape->s * TUTTI_BLOCK * TUTTI_BLOCK,
         .transposed = true,
     };
-    pass->tile_blocks = tutti_conv_tile_blocks(conv->kernels->tiles->max_width, pass->outputs,
-                                               conv->kernels->tiles->vectors,
-                                               tutti_ceil_div(shape->w, shape->stride_w));
     TUTTI_TRY(tutti_alloc(&pass->sweeps, (size_t)phases, sizeof *pass->sweeps));
     for (; pass->sweep_count < phases; pass->sweep_count++) {
         tutti_conv_sweep *sweep = &pass->sweeps[pass->sweep_count];
         *sweep = sweep_of(conv, pass->sweep_count / shape->stride_w,
                           pass->sweep_count % shape->stride_w);
-        TUTTI_TRY(cut_columns(sweep, widest(conv, pass), TUTTI_BLOCK));
     }
-    return TUTTI_OK;
+    return cut_pass(conv, pass);
 }
 
 void tutti_conv_pass_deinit(tutti_conv_pass *pass)
