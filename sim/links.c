@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
@@ -23,7 +24,7 @@ void sim_links_find_busiest(sim_scenario *s)
     for (size_t i = 0; i < sg_link_count(); i++) {
         const double used =
             sg_link_get_cum_load(links[i]) / (sg_link_get_bandwidth(links[i]) * seconds);
-        if (!(used > s->busiest)) continue;
+        if (!(used > s->busiest) || strstr(sg_link_get_name(links[i]), "loopback")) continue;
         s->busiest = used;
         snprintf(s->busiest_link, sizeof s->busiest_link, "%s", sg_link_get_name(links[i]));
     }

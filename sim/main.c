@@ -76,12 +76,12 @@ static tutti_status load(sim_scenario *s)
 
 /* Of a step's computing, at most so many seconds: flows that end so close together end at once,
  * for each end costs a new division of all bandwidths. */
-#define TIME_PRECISION 5e-5
-#define TIME_COARSEST  1e-5
+#define TIME_PRECISION 2e-5
+#define TIME_COARSEST  2e-6
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
  * correction factors of somebody else's cluster. Messages up to the eager limit leave at once. */
-static void configure(const sim_scenario *s)
+static void configure(sim_scenario *s)
 {
     char *words[] = {(char[]){"tutti-sim"}, (char[]){"--log=root.thres:critical"}, NULL};
     int count = 2;
@@ -101,9 +101,7 @@ static void configure(const sim_scenario *s)
     sg_cfg_set_double("smpi/iprobe", 0);
     sg_cfg_set_int("smpi/send-is-detached-thresh", 8192);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
-    if (s->nodes > 1)
-        sg_cfg_set_double("surf/precision",
-                          fmin(s->prediction->compute_s * TIME_PRECISION, TIME_COARSEST));
+    sg_cfg_set_double("surf/precision", s->precision);
     sg_cfg_set_int("contexts/stack-size", 1024); /* KiB */
 }
 
@@ -111,6 +109,7 @@ static tutti_status simulate(sim_scenario *s)
 {
     sim_rank *ranks = NULL;
     TUTTI_TRY(tutti_alloc(&ranks, (size_t)s->nodes, sizeof *ranks));
+    s->precision = fmin(s->prediction->compute_s * TIME_PRECISION, TIME_COARSEST);
     configure(s);
     simgrid_load_platform(s->network);
     SMPI_app_instance_register("tutti", sim_rank_main, s->nodes);

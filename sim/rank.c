@@ -162,6 +162,12 @@ static tutti_status live(sim_rank *r, tutti_trainer *t)
     return run_steps(r, t);
 }
 
+_Noreturn void sim_fail(const sim_rank *r)
+{
+    fprintf(stderr, "rank %d: %s\n", r->number, tutti_message());
+    exit(1);
+}
+
 void sim_rank_main(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -173,10 +179,7 @@ void sim_rank_main(int argc, char **argv)
                        .net = s->net,
                        .plan = s->plan,
                        .stand_in = &stand_in};
-    if (live(r, &t) != TUTTI_OK) {
-        fprintf(stderr, "rank %d: %s\n", r->number, tutti_message());
-        exit(1);
-    }
+    if (live(r, &t) != TUTTI_OK) sim_fail(r);
     if (++s->done == s->nodes) sim_finish(s);
     sg_actor_suspend(sg_actor_self()); /* the others may still want something of this rank */
 }

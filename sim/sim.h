@@ -6,7 +6,7 @@
  *
  *   arithmetic   the model has a stand-in (nn/model.h) that lets the seconds pass which the
  *                platform says; the engine has one for its additions (tutti_comm_world);
- *   time         tutti_now is the simulated clock (world.c, by the linker's --wrap);
+ *   time         tutti_now is the simulated clock (time.c, by the linker's --wrap);
  *   memory       large blocks are floats whose values do not matter: all ranks share one; the
  *                engine's inboxes share all but their beginnings, where small messages arrive.
  *
@@ -14,10 +14,19 @@
 #ifndef TUTTI_SIM_H
 #define TUTTI_SIM_H
 
+#include <smpi/mpi.h>
+
 #include "plan/predict.h"
 #include "train/trainer.h"
 
-enum { SIM_MOST_STEPS = 64, SIM_MOST_NODES = 4096 };
+enum {
+    SIM_MOST_STEPS = 64,
+    SIM_MOST_NODES = 4096,
+    SIM_ALARMS = 16,
+    SIM_PAYLOAD = 64 << 20 /* bytes; comm/exchange.c's largest message */
+};
+
+#define SIM_LOOPBACK 2e8 /* bytes/s of a node's loopback, train/network.c: of 5 ns is its clock */
 
 /* What is simulated; the same for all ranks. */
 typedef struct sim_scenario {
@@ -27,6 +36,7 @@ typedef struct sim_scenario {
     int nodes, batch, grains, steps;
     int overlap, priority;
     double jitter;    /* standard deviation of a node's computing from step to step, a fraction */
+    double precision; /* of the simulated time, seconds */
     double straggler; /* how much slower the last node computes; 1: like the others */
 
     tutti_net *net;
@@ -50,6 +60,11 @@ typedef struct sim_scenario {
     char busiest_link[128];
 } sim_scenario;
 
+typedef struct sim_alarm {
+    double at;
+    MPI_Request received, sent;
+} sim_alarm;
+
 typedef struct sim_rank {
     sim_scenario *scenario;
     int number;
@@ -57,6 +72,11 @@ typedef struct sim_rank {
     double slowness;   /* of this step's computing; 1: as the platform says */
     double debt;       /* seconds of work the communication thread has not yet taken time for */
     double free_again; /* when it is done with what it took time for */
+    double until;      /* when the compute thread is done with what it computes */
+    sim_alarm alarms[SIM_ALARMS];
+    int alarm_count;
+    MPI_Request *waited_for; /* memory for a list */
+    int waited_for_size;
 } sim_rank;
 
 /* ---- main.c ---- */
@@ -70,6 +90,8 @@ _Noreturn void sim_finish(sim_scenario *scenario);
 /* The main function of every rank, as SimGrid calls it. The sim_rank is its host's data. */
 void sim_rank_main(int argc, char **argv);
 
+_Noreturn void sim_fail(const sim_rank *rank);
+
 /* ---- world.c ---- */
 
 tutti_status sim_world_init(sim_scenario *scenario) TUTTI_MUST_CHECK;
@@ -77,6 +99,13 @@ tutti_status sim_world_init(sim_scenario *scenario) TUTTI_MUST_CHECK;
 /* For the engine's inboxes. */
 void *sim_take_inbox(void *user, size_t bytes);
 void sim_give_inbox(void *user, void *block, size_t bytes);
+
+/* What to send, or where to receive, instead of 'data'. */
+void *sim_payload(const sim_scenario *scenario, const void *data, int bytes);
+
+/* ---- time.c ---- */
+
+sim_rank *sim_self(void); /* NULL: none yet */
 
 /* Computing for some seconds, beside communication. */
 void sim_compute(sim_rank *rank, double seconds);

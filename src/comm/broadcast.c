@@ -1,6 +1,6 @@
 /* Part-broadcast and all-to-all: strips go where they belong, straight into place.
  *
- * direct     one message per pair, all in flight. Bytes out of a member: its strip to N-1 others,
+ * direct     one message per pair, see window.c. Bytes out of a member: its strip to N-1 others,
  *            (N-1)/N of the buffer. The all-to-all is the same with other pieces.
  * doubling   ceil(log2(N)) rounds for any N (Bruck's allgather): in round r a member sends the 2^r
  *            strips from its own on, as far as they are not yet known, to the one 2^r below it.
@@ -32,16 +32,12 @@ static void send_piece(tutti_engine *e, tutti_slot *s, int to)
     tutti_slot_send(e, s, from + p.begin * x->width, tutti_piece_length(p) * x->width, to);
 }
 
-static void direct_begin(tutti_engine *e, tutti_slot *s)
+static void receive_piece(tutti_engine *e, tutti_slot *s, int from)
 {
     const tutti_exchange *x = s->x;
-    for (int step = 1; step < x->members; step++) {
-        const int from = (x->me - step + x->members) % x->members;
-        const tutti_piece p = piece_of(s, from);
-        tutti_slot_receive(e, s, x->whole + p.begin * x->width, tutti_piece_length(p) * x->width,
-                           from, 0);
-    }
-    for (int step = 1; step < x->members; step++) send_piece(e, s, (x->me + step) % x->members);
+    const tutti_piece p = piece_of(s, from);
+    tutti_slot_receive(e, s, x->whole + p.begin * x->width, tutti_piece_length(p) * x->width, from,
+                       0);
 }
 
 static void alltoall_begin(tutti_engine *e, tutti_slot *s)
@@ -49,7 +45,7 @@ static void alltoall_begin(tutti_engine *e, tutti_slot *s)
     const tutti_exchange *x = s->x;
     const tutti_piece from = tutti_piece_of(x->send_cuts, x->piece, x->me, s->chunk);
     const tutti_piece to = piece_of(s, x->me);
-    direct_begin(e, s);
+    tutti_window_open(e, s);
     memcpy(x->whole + to.begin * x->width, x->send + from.begin * x->width,
            tutti_piece_length(from) * x->width);
 }
@@ -118,14 +114,16 @@ static bool doubling_next(tutti_engine *e, tutti_slot *s)
 
 // clang-format off
 const tutti_algorithm tutti_broadcast_algorithms[] = {
-    {"direct",   NULL, NULL,     no_inbox,       direct_begin,   NULL, NULL},
-    {"doubling", NULL, tutti_exchange_wants_rounds, doubling_inbox, doubling_begin, NULL,
-     doubling_next},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {.name = "direct", .inbox = no_inbox, .begin = tutti_window_open,
+     .receive_from = receive_piece, .send_to = send_piece},
+    {.name = "doubling", .is_better = tutti_exchange_wants_rounds, .inbox = doubling_inbox,
+     .begin = doubling_begin, .next_round = doubling_next},
+    {.name = NULL},
 };
 
 const tutti_algorithm tutti_alltoall_algorithms[] = {
-    {"direct", NULL, NULL, no_inbox, alltoall_begin, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {.name = "direct", .inbox = no_inbox, .begin = alltoall_begin,
+     .receive_from = receive_piece, .send_to = send_piece},
+    {.name = NULL},
 };
 // clang-format on

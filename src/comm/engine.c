@@ -14,9 +14,10 @@
  * everywhere: whoever has not posted it has nothing else of that stage under way, so there is a
  * slot for it, and it goes through.
  *
- * A jam short of a deadlock costs time all the same: when the slots for all are full and no chunk
- * gets through for longer than usual, the oldest exchange in program order, which is the same one
- * on all its members, gets a slot beside them.
+ * A jam short of a deadlock costs time all the same: ranks have filled their slots with chunks of
+ * different exchanges. So the most urgent exchange does not wait for a slot, its first chunk gets
+ * one beside; and so does the first chunk of any that has waited for longer than a chunk usually
+ * takes. Then every exchange under way somewhere soon is under way everywhere.
  *
  * While an exchange is under way whose caller waits at once (a move of activations, an agreement)
  * nothing else is posted: it gets all of the wire.
@@ -34,11 +35,10 @@
 #include "base/memory.h"
 #include "kernel/ops.h"
 
-enum { LANE_ALL, LANE_AWAITED, LANE_OLDEST = LANE_AWAITED + TUTTI_STAGES };
+enum { LANE_ALL, LANE_AWAITED, LANE_BESIDE = LANE_AWAITED + TUTTI_STAGES };
 
-#define PATIENCE          4 /* usual intervals without a chunk that is through */
+#define PATIENCE          4 /* times as long as a chunk usually takes */
 #define SHORTEST_PATIENCE 0.2e-3
-#define LONGEST_INTERVAL  0.05
 
 double tutti_engine_now(const tutti_engine *e)
 {
@@ -122,10 +122,9 @@ static tutti_status fit_slot(tutti_engine *e, tutti_slot *s, const tutti_exchang
 static tutti_status prepare(tutti_engine *e, const tutti_exchange *x)
 {
     const int roots = x->reduce ? x->max_roots : 1;
-    const int per_slot = 2 * x->members * roots + 2;
-    const int slots = TUTTI_LANES * e->budget;
-    TUTTI_TRY(tutti_transport_reserve(e->transport, slots * per_slot));
-    for (int i = 0; i < slots; i++)
+    const int per_slot = 2 * (TUTTI_WINDOW + roots);
+    TUTTI_TRY(tutti_transport_reserve(e->transport, TUTTI_MAX_SLOTS * per_slot));
+    for (int i = 0; i < LANE_BESIDE * e->budget; i++)
         if (!e->slot[i].x) TUTTI_TRY(fit_slot(e, &e->slot[i], x));
     return TUTTI_OK;
 }
@@ -171,8 +170,8 @@ static void start(tutti_engine *e, tutti_exchange *x)
     for (int i = 0; i < x->chunks; i++) x->summed[i] = false;
     x->reduce_posted = x->summed_count = x->spread_posted = x->spread_done = 0;
     x->gate_open = !x->gated;
-    x->order[TUTTI_STAGE_REDUCE] = x->order[TUTTI_STAGE_SPREAD] = e->order++;
     x->stats.begun = x->stats.reduced = tutti_engine_now(e);
+    x->last[TUTTI_STAGE_REDUCE] = x->last[TUTTI_STAGE_SPREAD] = x->stats.begun;
     snprintf(e->last_name, sizeof e->last_name, "%s", x->name);
     e->last_start = x->stats.begun;
     insert_by_urgency(e, x);
@@ -183,7 +182,7 @@ static void start(tutti_engine *e, tutti_exchange *x)
 static void open_gate(tutti_engine *e, tutti_exchange *x)
 {
     x->gate_open = true;
-    x->order[TUTTI_STAGE_SPREAD] = e->order++;
+    x->last[TUTTI_STAGE_SPREAD] = tutti_engine_now(e);
     finish_if_done(e, x);
 }
 
@@ -229,6 +228,7 @@ void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t by
     tutti_transport_send(e->transport, data, bytes, peer, tag_of(s), (tutti_cookie){s, -1, peer});
     s->x->stats.bytes_sent += bytes;
     s->pending++;
+    s->sends++;
 }
 
 void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,
@@ -240,6 +240,7 @@ void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes
                             (tutti_cookie){s, message, peer});
     s->x->stats.bytes_received += bytes;
     s->pending++;
+    s->receives++;
 }
 
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count)
@@ -248,11 +249,12 @@ void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *
     else tutti_add(e->kernels, NULL, count, a, b, false, sum);
 }
 
-static void note_through(tutti_engine *e)
+/* One that took much longer than usual was held up: it hardly counts. */
+static void note_through(tutti_engine *e, const tutti_slot *s)
 {
-    const double now = tutti_engine_now(e), since = now - e->last_through;
-    e->interval += (fmin(since, LONGEST_INTERVAL) - e->interval) / 8;
-    e->last_through = now;
+    s->x->last[s->stage] = tutti_engine_now(e);
+    const double took = s->x->last[s->stage] - s->begun;
+    e->usual += (fmin(took, 2 * e->usual + SHORTEST_PATIENCE) - e->usual) / 8;
 }
 
 static void chunk_through(tutti_engine *e, tutti_slot *s)
@@ -265,9 +267,8 @@ static void chunk_through(tutti_engine *e, tutti_slot *s)
         x->spread_done++;
     }
     x->in_flight[s->stage]--;
-    const int lane = (int)(s - e->slot) / e->budget;
-    if (lane == LANE_ALL || lane == LANE_OLDEST) note_through(e);
-    e->used[lane]--;
+    note_through(e, s);
+    e->used[s->lane]--;
     s->x = NULL;
     finish_if_done(e, x);
 }
@@ -294,12 +295,14 @@ static void update(tutti_exchange *x, int chunk)
         memcpy(whole + own.begin, sum, tutti_piece_length(own) * sizeof *sum);
 }
 
-/* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. */
+/* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. One
+ * that has not posted all of its messages would be overtaken. */
 static bool may_post(const tutti_exchange *x, tutti_stage stage)
 {
     const bool reduces = stage == TUTTI_STAGE_REDUCE;
     const tutti_algorithm *algorithm = reduces ? x->reduce : x->spread;
     if (algorithm && algorithm->next_round && x->in_flight[stage]) return false;
+    if (x->unposted[stage]) return false;
     if (reduces) return x->reduce && x->reduce_posted < x->chunks;
     return has_second_stage(x) && x->gate_open && x->spread_posted < x->chunks &&
            (!x->reduce || x->summed[x->spread_posted]);
@@ -315,14 +318,16 @@ static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage sta
 {
     tutti_slot *s = e->slot + lane * e->budget;
     while (s->x) s++;
+    s->lane = lane;
     if (fit_slot(e, s, x) != TUTTI_OK) {
         tutti_engine_fail(e, TUTTI_MEMORY, tutti_message());
         return NULL;
     }
     s->x = x;
     s->stage = stage;
-    s->pending = s->round = 0;
-    s->touched = tutti_engine_now(e);
+    s->pending = s->sends = s->receives = s->round = 0;
+    s->next_to = s->next_from = x->members;
+    s->begun = s->touched = tutti_engine_now(e);
     x->in_flight[stage]++;
     e->used[lane]++;
     return s;
@@ -344,65 +349,70 @@ static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage, in
     round_through(e, s);
 }
 
-static bool has_room(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
+static bool has_room(const tutti_engine *e, int lane)
 {
-    const int lane = lane_of(e, x, stage);
-    return e->used[lane] < e->budget && (lane != LANE_ALL || !e->alone);
+    const bool waits = e->alone && (lane == LANE_ALL || lane == LANE_BESIDE);
+    const int slots = lane == LANE_BESIDE ? TUTTI_MAX_SLOTS - lane * e->budget : e->budget;
+    return !waits && e->used[lane] < slots;
 }
 
-static bool can_post(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
+/* Posts a chunk of the exchange, of its second stage if possible, which is nearer to the end.
+ * 'is_first': no more urgent one has any to post. Returns false if there is none or no room. */
+static bool post_one(tutti_engine *e, tutti_exchange *x, bool *is_first)
 {
-    return has_room(e, x, stage) && may_post(x, stage);
+    for (tutti_stage stage = TUTTI_STAGES; stage-- > 0;) {
+        if (!may_post(x, stage)) continue;
+        int lane = lane_of(e, x, stage);
+        if (!has_room(e, lane) && lane == LANE_ALL && *is_first && !x->in_flight[stage])
+            lane = LANE_BESIDE;
+        *is_first = false;
+        if (!has_room(e, lane)) continue;
+        post_chunk(e, x, stage, lane);
+        return true;
+    }
+    return false;
 }
 
-/* The most urgent first; of one exchange the second stage first, which is nearer to the end. */
 static void post_chunks(tutti_engine *e)
 {
+    bool is_first = true;
     for (tutti_exchange *x = e->active; x && !has_failed(e);) {
-        const tutti_stage stage =
-            can_post(e, x, TUTTI_STAGE_SPREAD) ? TUTTI_STAGE_SPREAD : TUTTI_STAGE_REDUCE;
-        if (can_post(e, x, stage)) {
-            post_chunk(e, x, stage, lane_of(e, x, stage));
+        if (post_one(e, x, &is_first)) {
             x = e->active; /* x may have gone, and again the most urgent comes first */
+            is_first = true;
         } else {
             x = x->next;
         }
     }
 }
 
-static bool is_unfinished(const tutti_exchange *x, tutti_stage stage)
+static bool has_waited(const tutti_exchange *x, tutti_stage stage, double since)
 {
-    return stage == TUTTI_STAGE_REDUCE ? x->reduce && x->summed_count < x->chunks
-                                       : has_second_stage(x) && x->gate_open;
+    return x->last[stage] < since && !x->in_flight[stage] && may_post(x, stage);
 }
 
-static void post_oldest(tutti_engine *e, tutti_stage stage)
-{
-    tutti_exchange *oldest = NULL;
-    for (tutti_exchange *x = e->active; x; x = x->next)
-        if (is_unfinished(x, stage) && (!oldest || x->order[stage] < oldest->order[stage]))
-            oldest = x;
-    if (oldest && !oldest->in_flight[stage] && may_post(oldest, stage) &&
-        e->used[LANE_OLDEST] < e->budget)
-        post_chunk(e, oldest, stage, LANE_OLDEST);
-}
-
-/* Ranks have filled their slots with chunks of different exchanges when none gets through for
- * longer than usual. */
 static void resolve_jam(tutti_engine *e)
 {
-    if (e->used[LANE_ALL] < e->budget || e->alone || has_failed(e)) return;
-    const double patience = fmax(PATIENCE * e->interval, SHORTEST_PATIENCE);
-    if (tutti_engine_now(e) - e->last_through < patience) return;
-    post_oldest(e, TUTTI_STAGE_REDUCE);
-    post_oldest(e, TUTTI_STAGE_SPREAD);
+    if (e->used[LANE_ALL] < e->budget || e->alone) return;
+    const double patience = fmax(PATIENCE * e->usual, SHORTEST_PATIENCE);
+    const double since = tutti_engine_now(e) - patience;
+    for (tutti_exchange *x = e->active, *next; x && !has_failed(e); x = next) {
+        next = x->next; /* x may go */
+        tutti_stage stage = TUTTI_STAGES;
+        while (stage > 0 && !has_waited(x, --stage, since)) continue;
+        if (has_waited(x, stage, since) && has_room(e, LANE_BESIDE))
+            post_chunk(e, x, stage, LANE_BESIDE);
+    }
 }
 
 static void message_through(tutti_engine *e, tutti_cookie cookie)
 {
     tutti_slot *const s = cookie.owner;
     s->pending--;
+    if (cookie.message < 0) s->sends--;
+    else s->receives--;
     s->touched = tutti_engine_now(e);
+    tutti_window_move(e, s);
     if (cookie.message >= 0 && s->algorithm->arrived) s->algorithm->arrived(e, s, cookie.message);
     if (!s->pending) round_through(e, s);
 }

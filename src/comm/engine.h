@@ -11,6 +11,7 @@
 
 enum {
     TUTTI_MAX_SLOTS = 48,
+    TUTTI_WINDOW = 8,           /* messages of a chunk under way at a time, each way */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };
@@ -30,6 +31,9 @@ typedef struct tutti_algorithm {
     /* All messages posted so far are through: posts the next round, or returns false. NULL: one
      * round. */
     bool (*next_round)(tutti_engine *e, tutti_slot *s);
+    /* Post what this member gets from another, and what that one gets: for tutti_window_open. */
+    void (*receive_from)(tutti_engine *e, tutti_slot *s, int member);
+    void (*send_to)(tutti_engine *e, tutti_slot *s, int member);
 } tutti_algorithm;
 
 extern const tutti_algorithm tutti_reduce_algorithms[]; /* end with a row without a name */
@@ -41,7 +45,7 @@ extern const tutti_algorithm tutti_alltoall_algorithms[];
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,
                                     const char *name, const tutti_exchange *x) TUTTI_MUST_CHECK;
 
-enum { TUTTI_LANES = 4 }; /* for all; for each stage of what is awaited; for the oldest */
+enum { TUTTI_LANES = 4 }; /* for all; for each stage of what is awaited; beside */
 
 typedef enum tutti_stage { TUTTI_STAGE_REDUCE, TUTTI_STAGE_SPREAD, TUTTI_STAGES } tutti_stage;
 
@@ -71,6 +75,7 @@ struct tutti_exchange {
     int leaves, my_roots, max_roots, root_count;
     float **partials;
     tutti_root *roots; /* all of them, in tree order */
+    int *first_root;   /* of each member, and behind the last */
     tutti_update_fn *update;
     void *user;
     char *whole;
@@ -83,9 +88,10 @@ struct tutti_exchange {
     bool *summed; /* per chunk */
     int reduce_posted, summed_count, spread_posted, spread_done;
     bool gate_open;
-    int in_flight[TUTTI_STAGES];  /* slots */
-    uint64_t order[TUTTI_STAGES]; /* the program's: when it was started, its gate opened */
-    tutti_exchange *next;         /* active ones, most urgent first */
+    int in_flight[TUTTI_STAGES]; /* slots */
+    int unposted[TUTTI_STAGES];  /* slots that have not posted all of their messages */
+    double last[TUTTI_STAGES];   /* when a chunk was through, or could be posted first */
+    tutti_exchange *next;        /* active ones, most urgent first */
 
     unsigned started; /* the compute thread's */
     bool gate_asked;
@@ -100,8 +106,10 @@ struct tutti_slot {
     tutti_exchange *x; /* NULL: free */
     const tutti_algorithm *algorithm;
     tutti_stage stage;
-    int chunk, pending, round;
-    double touched; /* when a message of it last arrived */
+    int lane, chunk, round;
+    int pending, sends, receives; /* messages under way: all, going out, coming in */
+    int next_to, next_from;       /* distances of the peers whose turn it is (window.c) */
+    double begun, touched;        /* when it was posted, when a message of it last arrived */
 
     char *inbox;
     size_t inbox_bytes;
@@ -121,10 +129,9 @@ struct tutti_engine {
     tutti_comm_world world;
     const tutti_kernels *kernels; /* to add with */
     int budget; /* chunks under way, and as many of each stage of what is awaited */
-    tutti_slot slot[TUTTI_MAX_SLOTS]; /* TUTTI_LANES times 'budget' */
+    tutti_slot slot[TUTTI_MAX_SLOTS]; /* 'budget' for each lane, the rest for the last */
     int used[TUTTI_LANES];
-    uint64_t order;
-    double last_through, interval;     /* when a chunk last was, and how often usually; seconds */
+    double usual;                      /* seconds that a chunk takes */
     int alone;                         /* exchanges that are active and awaited alone */
     _Atomic(tutti_exchange *) awaited; /* by the compute thread, which says so; NULL: none */
     const tutti_exchange *seen;        /* the one that was awaited when chunks were last posted */
@@ -175,6 +182,11 @@ bool tutti_exchange_wants_rounds(const tutti_exchange *x);
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);
 void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,
                         int message);
+
+/* Posts the messages of a chunk by its algorithm's receive_from and send_to, a few at a time; and
+ * the next ones, when some are through. */
+void tutti_window_open(tutti_engine *e, tutti_slot *s);
+void tutti_window_move(tutti_engine *e, tutti_slot *s);
 
 /* sum = a + b, which it may overlap exactly. */
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);

@@ -78,22 +78,35 @@ static size_t longest(const size_t *cuts, int members)
     return most;
 }
 
-/* Pieces depend on what all members know alike. */
+static size_t asked_chunk(const tutti_exchange *x)
+{
+    return x->chunk_bytes ? x->chunk_bytes : x->comm->options.chunk_bytes;
+}
+
 static size_t piece_elements(const tutti_exchange *x)
 {
-    const size_t asked = x->chunk_bytes ? x->chunk_bytes : x->comm->options.chunk_bytes;
+    const size_t asked = asked_chunk(x);
     size_t bytes = (asked ? asked : CHUNK_BYTES) / (size_t)x->members;
     if (!asked && bytes < LEAST_PIECE) bytes = LEAST_PIECE;
     if (bytes > LARGEST_PIECE) bytes = LARGEST_PIECE;
     return tutti_round_up(bytes / x->width ? bytes / x->width : 1, TUTTI_STRIP_UNIT);
 }
 
+/* About so large that all are of one size: a small rest would cost as many messages. */
+static size_t even_piece(const tutti_exchange *x, size_t most, size_t piece)
+{
+    const size_t chunks = (most + (asked_chunk(x) ? piece - 1 : piece / 2)) / piece;
+    return chunks ? tutti_round_up((most + chunks - 1) / chunks, TUTTI_STRIP_UNIT) : most + !most;
+}
+
+/* Pieces depend on what all members know alike: not on the parts of an all-to-all. */
 static tutti_status cut_chunks(tutti_exchange *x)
 {
     size_t most = longest(x->cuts, x->members);
     x->piece = piece_elements(x);
-    if (!x->send && most < x->piece) x->piece = most ? most : 1;
-    if (x->send) {
+    if (!x->send) {
+        x->piece = even_piece(x, most, x->piece);
+    } else {
         const size_t going = longest(x->send_cuts, x->members);
         if (going > most) most = going;
     }
@@ -118,6 +131,7 @@ static tutti_status list_roots(tutti_exchange *x)
         if (m == x->me) x->my_roots = count;
     }
     TUTTI_TRY(tutti_alloc(&x->roots, (size_t)x->root_count, sizeof *x->roots));
+    TUTTI_TRY(tutti_alloc(&x->first_root, (size_t)x->members + 1, sizeof *x->first_root));
     tutti_root *at = x->roots;
     for (int m = 0; m < x->members; m++) {
         tutti_subtree nodes[TUTTI_TREE_MAX_ROOTS];
@@ -125,6 +139,7 @@ static tutti_status list_roots(tutti_exchange *x)
             tutti_tree_roots(nodes, x->leaves, tutti_share_begin(x->leaves, x->members, m),
                              tutti_share_begin(x->leaves, x->members, m + 1));
         for (int i = 0; i < count; i++) *at++ = (tutti_root){nodes[i], m, i};
+        x->first_root[m + 1] = (int)(at - x->roots);
     }
     return TUTTI_OK;
 }
@@ -264,6 +279,7 @@ void tutti_exchange_destroy(tutti_exchange **exchange)
     tutti_free(x->send_cuts);
     tutti_free(x->partials);
     tutti_free(x->roots);
+    tutti_free(x->first_root);
     tutti_free(x->summed);
     tutti_free(x);
     *exchange = NULL;

@@ -1,7 +1,7 @@
 /* Part-reduce.
  *
- * direct    one message per pair of members (and root), all in flight. The owner of a strip adds
- *           a root as soon as all roots before it in the tree are there, whatever arrives first.
+ * direct    one message per pair of members (and root), see window.c. The owner of a strip adds a
+ *           root as soon as all roots before it in the tree are there, whatever arrives first.
  * halving   log2(N) rounds for N = 2^k members with one root each. The classic algorithm pairs
  *           distant ranks first, which adds in another order; here neighbours pair first, then
  *           pairs of neighbours: exactly the levels of the tree.
@@ -81,21 +81,27 @@ static float *direct_place(const tutti_slot *s, int root)
     return (float *)(void *)s->inbox + (size_t)index * x->piece;
 }
 
-static void direct_begin(tutti_engine *e, tutti_slot *s)
+static void direct_receive(tutti_engine *e, tutti_slot *s, int from)
 {
     const tutti_exchange *x = s->x;
     const size_t mine = tutti_piece_length(piece_of(s, x->me)) * sizeof(float);
+    const int first = x->first_root[from], end = x->first_root[from + 1];
+    for (int i = first; i < end; i++) tutti_slot_receive(e, s, direct_place(s, i), mine, from, i);
+}
+
+static void direct_send(tutti_engine *e, tutti_slot *s, int to)
+{
+    const tutti_exchange *x = s->x;
+    const tutti_piece theirs = piece_of(s, to);
+    for (int i = 0; i < x->my_roots; i++)
+        tutti_slot_send(e, s, x->partials[i] + theirs.begin,
+                        tutti_piece_length(theirs) * sizeof(float), to);
+}
+
+static void direct_begin(tutti_engine *e, tutti_slot *s)
+{
     begin_sum(s);
-    for (int i = 0; i < x->root_count; i++)
-        if (x->roots[i].member != x->me)
-            tutti_slot_receive(e, s, direct_place(s, i), mine, x->roots[i].member, i);
-    for (int step = 1; step < x->members; step++) { /* everybody starts with another peer */
-        const int to = (x->me + step) % x->members;
-        const tutti_piece theirs = piece_of(s, to);
-        for (int i = 0; i < x->my_roots; i++)
-            tutti_slot_send(e, s, x->partials[i] + theirs.begin,
-                            tutti_piece_length(theirs) * sizeof(float), to);
-    }
+    tutti_window_open(e, s);
     go_on_adding(e, s, direct_place);
 }
 
@@ -268,10 +274,12 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 
 // clang-format off
 const tutti_algorithm tutti_reduce_algorithms[] = {
-    {"direct",  NULL,            NULL,     direct_inbox,  direct_begin,  direct_arrived, NULL},
-    {"bruck",   NULL,            tutti_exchange_is_small, bruck_inbox, bruck_begin, NULL, bruck_next},
-    {"halving", halving_applies, tutti_exchange_wants_rounds, halving_inbox, halving_begin, NULL,
-     halving_next},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {.name = "direct", .inbox = direct_inbox, .begin = direct_begin, .arrived = direct_arrived,
+     .receive_from = direct_receive, .send_to = direct_send},
+    {.name = "bruck", .is_better = tutti_exchange_is_small, .inbox = bruck_inbox,
+     .begin = bruck_begin, .next_round = bruck_next},
+    {.name = "halving", .applies = halving_applies, .is_better = tutti_exchange_wants_rounds,
+     .inbox = halving_inbox, .begin = halving_begin, .next_round = halving_next},
+    {.name = NULL},
 };
 // clang-format on

@@ -97,7 +97,8 @@ tutti_status tutti_network_write(tutti_string *out, const tutti_platform *p, int
     tutti_string_printf(out,
                         "%s<zone id=\"world\" routing=\"Full\">\n"
                         "<cluster id=\"net\" prefix=\"node-\" suffix=\"\" radical=\"0-%d\" "
-                        "speed=\"1Gf\" bw=\"%.9gBps\" lat=\"%.9gs\" sharing_policy=\"SPLITDUPLEX\"",
+                        "speed=\"1Gf\" bw=\"%.9gBps\" lat=\"%.9gs\" sharing_policy=\"SPLITDUPLEX\" "
+                        "loopback_bw=\"200MBps\" loopback_lat=\"0\"",
                         head, s.hosts - 1, p->link > 0 ? p->link / (2 - p->overlap) : 1e9,
                         p->latency / s.crossings);
     if (*s.topology)
