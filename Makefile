@@ -51,6 +51,10 @@ fuzz: setup
 bench: setup all
 	@tools/bench $(BUILD)
 
+# The planner's predictions against this machine.
+bench-plan: all
+	@tools/bench-plan $(BUILD)
+
 fmt:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
 
@@ -70,4 +74,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench bench-plan fmt install clean setup setup-build

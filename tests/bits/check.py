@@ -213,22 +213,36 @@ def check_trace(folder):
     yield "a trace of 3 ranks", run
 
 
+def full_cases(folder, split):
+    """(name, ranks, options): every rank count with every plan; split: layers wide enough."""
+    for n in (2, 3, 4, 5, 7, 8):
+        for plan in ("data", "model", "auto"):
+            yield f"{n} ranks, {plan}", n, ["--plan", plan]
+        for g in divisors(n):
+            plan = plan_file(folder, "\n".join(f"{layer} hybrid groups={g}" for layer in split))
+            yield f"{n} ranks, G={g}", n, ["--plan", plan]
+    for reduce in ("direct", "halving"):
+        yield f"4 ranks, {reduce}", 4, ["--part-reduce", reduce]
+    for broadcast in ("direct", "doubling"):
+        yield f"4 ranks, {broadcast}", 4, ["--part-broadcast", broadcast]
+
+
 def full_nets(folder):
     lenet = ["lenet", "--data", "fashion-mnist", "--batch-size", "64", "--steps", "300"]
     vgg = ["vgg-a", "--data", "synthetic", "--batch-size", "16", "--grains", "8", "--steps", "3",
            "--eval-every", "never", "--keep", "1"]
     cifar = ["cifar-vgg", "--data", "synthetic", "--batch-size", "64", "--steps", "200",
              "--eval-every", "never"]
-    for name, options in (("lenet: ", lenet), ("cifar-vgg: ", cifar), ("vgg-a: ", vgg)):
-        (folder / name.strip(": ")).mkdir()
-        reference = train(folder / name.strip(": ") / "reference", 1, *options)
-        for ranks in (2, 3, 4, 5, 7, 8):
-            for plan in ("data", "model", "auto"):
-                def run(ranks=ranks, plan=plan, options=options, reference=reference):
-                    other = reference.parent / "other"
-                    same(reference, train(other, ranks, *options, "--threads", "1", "--plan", plan))
-                    shutil.rmtree(other)
-                yield f"{name}{ranks} ranks, {plan}", run
+    for options, split in (lenet, ["fc3"]), (cifar, ["fc5"]), (vgg, ["fc6", "fc7"]):
+        home = folder / options[0]
+        home.mkdir()
+        reference = train(home / "reference", 1, *options, "--threads", "2")
+        for name, ranks, extra in full_cases(home, split):
+            def run(ranks=ranks, extra=extra, options=options, reference=reference):
+                other = reference.parent / "other"
+                same(reference, train(other, ranks, *options, "--threads", "1", *extra))
+                shutil.rmtree(other)
+            yield f"{options[0]}: {name}", run
 
 
 def main():
