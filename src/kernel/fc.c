@@ -5,7 +5,9 @@
  * what is large: at small batches the passes run at the speed at which memory delivers them.
  *
  *   forward   for pieces of the chain over inputs: for panels of outputs: all samples.
- *             The piece of x stays in the second-level cache, y holds the unfinished chains.
+ *             The piece of x is copied to one place (rows of x that lie a power of two apart would
+ *             meet in a few cache sets) and stays in the second-level cache; y holds the unfinished
+ *             chains.
  *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
  *             For runs of inputs: for runs of leaves: all samples. The stacks of the run's
  *             trees stay in the second-level cache, the weights stream through in long runs.
@@ -15,10 +17,14 @@
 #include "kernel/fc.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "kernel/fc_parts.h"
 
-enum { CHAIN_PIECE = 256 }; /* inputs of a piece of forward's chain */
+enum {
+    CHAIN_PIECE = 512,             /* inputs of a piece of forward's chain */
+    PACKED_ROW = CHAIN_PIECE + 16, /* its distance from the next sample's: an odd number of lines */
+};
 
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
                              const tutti_caches *caches, int n, int threads)
@@ -52,10 +58,18 @@ int tutti_fc_leaves(const tutti_fc *fc)
     return tutti_ceil_div(fc->features, TUTTI_FC_LEAF);
 }
 
+/* Floats of the piece of x that a thread holds. */
+static size_t packed_floats(int n)
+{
+    return (size_t)tutti_fc_least(n, TUTTI_FC_SAMPLES) * PACKED_ROW;
+}
+
 size_t tutti_fc_scratch(const tutti_fc *fc, int n)
 {
+    const size_t forward = packed_floats(n) * sizeof(float) * (size_t)fc->threads;
     const size_t data = tutti_fc_data_scratch(fc, n), weights = tutti_fc_weights_scratch(fc, n);
-    return data > weights ? data : weights;
+    const size_t backward = data > weights ? data : weights;
+    return forward > backward ? forward : backward;
 }
 
 /* Each pass touches weights, inputs and outputs once for every TUTTI_FC_SAMPLES samples. */
@@ -94,7 +108,7 @@ typedef struct forward_pass {
     int n, outputs;
     const float *x, *w, *bias;
     bool relu;
-    float *y;
+    float *y, *packed;
 } forward_pass;
 
 /* The weights that are needed after those of the panel that ends at 'block_end'. */
@@ -110,12 +124,15 @@ static const float *next_weights(const forward_pass *pass, const tutti_fc_part *
 
 /* One piece of the chain: samples 'sample' .. 'sample_end'-1 of the output blocks of 'part'. */
 static void forward_piece(const forward_pass *pass, const tutti_fc_part *part, int sample,
-                          int sample_end, int input)
+                          int sample_end, int input, float *x)
 {
     const tutti_fc *fc = pass->fc;
     const int blocks = part->a_end - part->a;
     const int panels = tutti_ceil_div(blocks, fc->kernels->forward_blocks);
     const int end = tutti_fc_least(input + CHAIN_PIECE, fc->in);
+    for (int i = sample; i < sample_end; i++)
+        memcpy(x + (size_t)(i - sample) * PACKED_ROW, pass->x + (size_t)i * fc->in + input,
+               (size_t)(end - input) * sizeof *x);
     for (int p = 0; p < panels; p++) {
         const int block = part->a + tutti_share_begin(blocks, panels, p);
         const int block_end = part->a + tutti_share_begin(blocks, panels, p + 1);
@@ -124,8 +141,8 @@ static void forward_piece(const forward_pass *pass, const tutti_fc_part *part, i
             .samples = sample_end - sample,
             .blocks = block_end - block,
             .inputs = end - input,
-            .x = pass->x + (size_t)sample * fc->in + input,
-            .x_row = (size_t)fc->in,
+            .x = x,
+            .x_row = PACKED_ROW,
             .w = pass->w + block * w_block + (size_t)input * TUTTI_BLOCK,
             .w_block = w_block,
             .y = pass->y + (size_t)sample * pass->outputs + block * TUTTI_BLOCK,
@@ -144,16 +161,16 @@ static void forward_member(void *arg, int member, int size)
     const forward_pass *pass = arg;
     const tutti_fc_part part =
         tutti_fc_part_of(tutti_fc_blocks(pass->outputs), pass->n, member, size);
+    float *x = pass->packed + (size_t)member * packed_floats(pass->n);
     for (int sample = part.b; sample < part.b_end; sample += TUTTI_FC_SAMPLES)
         for (int input = 0; input < pass->fc->in; input += CHAIN_PIECE)
             forward_piece(pass, &part, sample,
-                          tutti_fc_least(sample + TUTTI_FC_SAMPLES, part.b_end), input);
+                          tutti_fc_least(sample + TUTTI_FC_SAMPLES, part.b_end), input, x);
 }
 
 void tutti_fc_forward(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
                       const float *x, const float *w, const float *bias, bool relu, float *y)
 {
-    (void)scratch;
-    forward_pass pass = {fc, n, tutti_fc_filled(outputs), x, w, bias, relu, y};
+    forward_pass pass = {fc, n, tutti_fc_filled(outputs), x, w, bias, relu, y, scratch};
     tutti_team_run(team, forward_member, &pass);
 }

@@ -8,6 +8,14 @@ enum {
     DATA_INPUTS = 192, /* inputs of a run, at most */
 };
 
+/* Floats from one block of 16 samples of the transposed dy to the next. The blocks' runs of leaves
+ * lie one behind the other in the sets of a cache, where a power of two of outputs would put them
+ * all into the same few sets. */
+static size_t dy_block_floats(int outputs)
+{
+    return (size_t)(outputs + LEAF_RUN / 2 * TUTTI_FC_LEAF + 1) * TUTTI_BLOCK;
+}
+
 static int leaves_of(int outputs)
 {
     return tutti_ceil_div(outputs, TUTTI_FC_LEAF);
@@ -38,7 +46,7 @@ static size_t data_dx_floats(const tutti_fc *fc, int n)
 size_t tutti_fc_data_scratch(const tutti_fc *fc, int n)
 {
     tutti_arena arena = {0};
-    tutti_fc_take(&arena, (size_t)tutti_fc_filled(n) * fc->out);
+    tutti_fc_take(&arena, (size_t)tutti_fc_blocks(n) * dy_block_floats(fc->out));
     tutti_fc_take(&arena, (size_t)TUTTI_FC_NEAR_STACK * fc->threads);
     tutti_fc_take(&arena, data_stack_floats(fc, n) * fc->threads);
     tutti_fc_take(&arena, data_dx_floats(fc, n) * fc->threads);
@@ -64,7 +72,7 @@ static void data_pack_member(void *arg, int member, int size)
     const tutti_fc_part part =
         tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(pass->n), member, size);
     const int sample = part.b * TUTTI_BLOCK, column = part.a * TUTTI_BLOCK;
-    const size_t block = (size_t)pass->outputs * TUTTI_BLOCK;
+    const size_t block = dy_block_floats(pass->outputs);
     pass->fc->kernels->pack_transposed(
         tutti_fc_least(part.b_end * TUTTI_BLOCK, pass->n) - sample,
         (part.a_end - part.a) * TUTTI_BLOCK, pass->dy + (size_t)sample * pass->dy_row + column,
@@ -92,7 +100,7 @@ static void data_run(const data_pass *pass, const tutti_fc_part *part, int input
     const int run_blocks = per_run * TUTTI_FC_LEAF / TUTTI_BLOCK,
               all = tutti_fc_blocks(pass->outputs);
     const size_t w_block = (size_t)fc->in * TUTTI_BLOCK;
-    const size_t dy_block = (size_t)pass->outputs * TUTTI_BLOCK;
+    const size_t dy_block = dy_block_floats(pass->outputs);
     float *far = pass->far + member * pass->far_floats;
     float *tile = pass->tile + member * pass->tile_floats;
     for (int run = 0; run < runs; run++)
@@ -148,7 +156,8 @@ static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
         pass->n <= TUTTI_BLOCK && tutti_fc_beyond_caches(fc, (size_t)pass->outputs * fc->in);
     pass->far_floats = data_stack_floats(fc, pass->n);
     pass->tile_floats = data_dx_floats(fc, pass->n);
-    pass->dy_transposed = tutti_fc_take(&arena, (size_t)tutti_fc_filled(pass->n) * pass->outputs);
+    pass->dy_transposed =
+        tutti_fc_take(&arena, (size_t)tutti_fc_blocks(pass->n) * dy_block_floats(pass->outputs));
     pass->near = tutti_fc_take(&arena, (size_t)TUTTI_FC_NEAR_STACK * fc->threads);
     pass->far = tutti_fc_take(&arena, pass->far_floats * fc->threads);
     pass->tile = tutti_fc_take(&arena, pass->tile_floats * fc->threads);

@@ -148,10 +148,10 @@ INLINE void forward_end(vf *acc, int rows, int blocks, const tutti_fc_forward_jo
 }
 
 /* The next job's weights, fetched to the second-level cache one or two lines a step, shared out
- * among the tiles of this job: a line a step is about what memory delivers. */
+ * among the tiles of this job: a line a step is about what memory delivers. They lie at a fixed
+ * distance from this job's, which costs no register that moves; 0 means none. */
 typedef struct fetcher {
-    const float *at[2];
-    size_t step[2];
+    ptrdiff_t ahead[2];
 } fetcher;
 
 INLINE fetcher fetcher_of(const tutti_fc_forward_job *job, int sample)
@@ -159,10 +159,22 @@ INLINE fetcher fetcher_of(const tutti_fc_forward_job *job, int sample)
     const int tile = sample / FORWARD_ROWS,
               tiles = (job->samples + FORWARD_ROWS - 1) / FORWARD_ROWS;
     const int first = tiles <= 2 ? 2 * tile : tile, second = tiles <= 2 ? first + 1 : BLOCKS;
-    const bool has[2] = {job->next && first < job->blocks, job->next && second < job->blocks};
-    return (fetcher){{has[0] ? job->next + first * job->w_block : job->x,
-                      has[1] ? job->next + second * job->w_block : job->x},
-                     {has[0] ? TUTTI_BLOCK : 0, has[1] ? TUTTI_BLOCK : 0}};
+    const ptrdiff_t next = job->next ? job->next - job->w : 0;
+    return (fetcher){
+        {job->next && first < job->blocks ? next + first * (ptrdiff_t)job->w_block : 0,
+         job->next && second < job->blocks ? next + second * (ptrdiff_t)job->w_block : 0}};
+}
+
+/* The unfinished chains of the tile after this one, which waits for them as soon as it starts. */
+INLINE void fetch_sums(const tutti_fc_forward_job *job, int sample, int rows, int blocks)
+{
+    const float *y = job->y + (size_t)sample * job->y_row;
+    UNROLL(28)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(16)
+        for (int b = 0; b < blocks; b++)
+            __builtin_prefetch(y + r * job->y_row + b * TUTTI_BLOCK, 1, 3);
+    }
 }
 
 INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, int blocks)
@@ -170,16 +182,15 @@ INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, 
     vf acc[TILE];
     float *y = job->y + (size_t)sample * job->y_row;
     forward_start(acc, rows, blocks, y, job->y_row, job->first);
+    fetch_sums(job, sample + rows, rows, blocks);
     const float *x = job->x + (size_t)sample * job->x_row, *w = job->w;
     const size_t x_row = job->x_row, w_block = job->w_block;
-    fetcher ahead = fetcher_of(job, sample);
-    if (ahead.step[0] | ahead.step[1])
+    const fetcher fetch = fetcher_of(job, sample);
+    if (fetch.ahead[0] | fetch.ahead[1])
         for (int k = 0; k < job->inputs; k++) {
             step(acc, rows, blocks, x + k, x_row, w, w_block);
-            FETCH(ahead.at[0]);
-            FETCH(ahead.at[1]);
-            ahead.at[0] += ahead.step[0];
-            ahead.at[1] += ahead.step[1];
+            FETCH(w + fetch.ahead[0]);
+            FETCH(w + fetch.ahead[1]);
             w += TUTTI_BLOCK;
         }
     else chain(acc, rows, blocks, job->inputs, x, x_row, 1, w, w_block);
@@ -396,10 +407,10 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
  * multiply-adds, the pair joined, and one partial sum to the stack, of SWEEP_ROWS rows at a time
  * so that it stays in the first-level cache. */
 #if VLEN == 16
-enum { SWEEP_ROWS = 64, SWEEP_SAMPLES = 8 };
+enum { SWEEP_ROWS = 64, SWEEP_SAMPLES = 8, FETCH_ROWS = 4 };
 
 typedef struct sweep_job {
-    int rows;
+    int rows;       /* a multiple of 16 */
     const float *x; /* [rows/16][samples][16], x_block apart */
     size_t x_block;
     const float *dy;
@@ -409,6 +420,8 @@ typedef struct sweep_job {
     size_t slot;
     float *to;
     size_t to_row, to_block;
+    const float *fetch; /* rows of dw to be fetched, FETCH_ROWS for every 16; NULL: none */
+    size_t fetch_block;
 } sweep_job;
 
 /* One grain's chain for one row. */
@@ -432,6 +445,18 @@ INLINE void fetch_samples(const float *x, int samples)
     for (int s = 0; s < samples; s++) __builtin_prefetch(x + s * TUTTI_BLOCK, 0, 3);
 }
 
+/* And the lines of FETCH_ROWS rows of dw that the last sweep will write: those of all its rows at
+ * once would hold it up for longer than it computes. */
+INLINE void fetch_gradient(const float *dw, size_t dw_block, int blocks)
+{
+    UNROLL(4)
+    for (int r = 0; r < FETCH_ROWS; r++) {
+        UNROLL(3)
+        for (int b = 0; b < blocks; b++)
+            __builtin_prefetch(dw + r * TUTTI_BLOCK + b * dw_block, 1, 3);
+    }
+}
+
 /* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length
  * within the loop over rows would be mispredicted in every call. */
 INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pair, int blocks,
@@ -446,6 +471,9 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pai
             x = j.x + row / TUTTI_BLOCK * j.x_block;
             fetch_samples(row + TUTTI_BLOCK < j.rows ? x + j.x_block : j.x + held * TUTTI_BLOCK,
                           held);
+            if (j.fetch)
+                fetch_gradient(j.fetch + row / TUTTI_BLOCK * FETCH_ROWS * TUTTI_BLOCK,
+                               j.fetch_block, blocks);
         }
         vf acc[BLOCKS], right[BLOCKS];
         sweep_chain(acc, dy, samples, blocks, x);
@@ -459,9 +487,7 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pai
         for (int left = joins < 0 ? j.joins : 0; left; left--, waiting -= j.slot)
             add_from(acc, blocks, waiting);
         UNROLL(3)
-        for (int b = 0; b < blocks; b++)
-            if (stream) vf_stream(to + b * j.to_block, acc[b]);
-            else vf_store(to + b * j.to_block, acc[b]);
+        for (int b = 0; b < blocks; b++) vf_put(to + b * j.to_block, acc[b], stream);
         x++;
         top += blocks * TUTTI_BLOCK;
         to += j.to_row;
@@ -520,7 +546,7 @@ static sweep_fn *const sweep_grain[SWEEP_SAMPLES][BLOCKS] = {
 static void sweep_grains(const tutti_fc_weights_job *job, int input, int rows)
 {
     const size_t slot = (size_t)rows * job->blocks * TUTTI_BLOCK;
-    const int *const begin = job->begin;
+    const int *const begin = job->begin, share = rows / TUTTI_BLOCK * FETCH_ROWS;
     for (int g = 0, next; g < job->grains; g = next) {
         const int samples = begin[g + 1] - begin[g], sample = begin[g] - begin[0];
         const bool pair =
@@ -529,6 +555,8 @@ static void sweep_grains(const tutti_fc_weights_job *job, int input, int rows)
         const bool last = next == job->grains;
         const int depth = __builtin_popcount((unsigned)g);
         const int joins = last ? depth : tutti_tree_joins(next - 1) - pair;
+        const int left = (job->grains - next + pair) / (1 + pair);
+        const bool fetch = !job->stream && left > 0 && left * share <= rows;
         const sweep_job part = {
             .rows = rows,
             .x = job->x + input / TUTTI_BLOCK * job->x_block + (size_t)sample * TUTTI_BLOCK,
@@ -541,6 +569,8 @@ static void sweep_grains(const tutti_fc_weights_job *job, int input, int rows)
             .to = last ? job->dw + (size_t)input * TUTTI_BLOCK : job->near + (depth - joins) * slot,
             .to_row = last ? TUTTI_BLOCK : (size_t)job->blocks * TUTTI_BLOCK,
             .to_block = last ? job->dw_block : TUTTI_BLOCK,
+            .fetch = fetch ? job->dw + (size_t)(input + rows - left * share) * TUTTI_BLOCK : NULL,
+            .fetch_block = job->dw_block,
         };
         sweep_fn *const fn =
             pair ? sweep_pair[job->blocks - 1] : sweep_grain[samples - 1][job->blocks - 1];
@@ -590,10 +620,14 @@ static void bias(const tutti_fc_weights_job *job, float *db)
 
 static void pack(int n, int columns, const float *from, size_t from_row, float *to, size_t to_block)
 {
-    for (int c = 0; c < columns; c += TUTTI_BLOCK)
-        for (int i = 0; i < n; i++)
-            memcpy(to + c / TUTTI_BLOCK * to_block + (size_t)i * TUTTI_BLOCK,
-                   from + (size_t)i * from_row + c, TUTTI_BLOCK * sizeof *to);
+    enum { RUN = 8 * TUTTI_BLOCK }; /* long enough to be read ahead, few enough places to write */
+    for (int first = 0; first < columns; first += RUN)
+        for (int i = 0; i < n; i++) {
+            const float *row = from + (size_t)i * from_row;
+            for (int c = first; c < first + RUN && c < columns; c += TUTTI_BLOCK)
+                memcpy(to + c / TUTTI_BLOCK * to_block + (size_t)i * TUTTI_BLOCK, row + c,
+                       TUTTI_BLOCK * sizeof *to);
+        }
 }
 
 /* VLEN x VLEN floats; rows from 'n' on are zero. */
@@ -608,8 +642,8 @@ static void pack_transposed(int n, int columns, const float *from, size_t from_r
                             size_t to_block)
 {
     const int filled = (n + TUTTI_BLOCK - 1) / TUTTI_BLOCK * TUTTI_BLOCK;
-    for (int c = 0; c < columns; c += VLEN)
-        for (int i = 0; i < filled; i += VLEN) {
+    for (int i = 0; i < filled; i += VLEN)
+        for (int c = 0; c < columns; c += VLEN) {
             vf v[VLEN];
             load_transposed(v, n - i, from + (size_t)i * from_row + c, from_row);
             float *out =
@@ -622,8 +656,8 @@ static void pack_transposed(int n, int columns, const float *from, size_t from_r
 static void unpack_transposed(int n, int columns, const float *from, size_t from_row,
                               const float *mask, float *to, size_t to_row)
 {
-    for (int c = 0; c < columns; c += VLEN)
-        for (int i = 0; i < n; i += VLEN) {
+    for (int i = 0; i < n; i += VLEN)
+        for (int c = 0; c < columns; c += VLEN) {
             vf v[VLEN];
             load_transposed(v, VLEN, from + (size_t)c * from_row + i, from_row);
             UNROLL(16)
