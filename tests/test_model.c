@@ -334,12 +334,17 @@ static void parameters_go_to_torch_and_back(void **state)
         must(tutti_alloc(&strips, count, sizeof(float)));
         const float *flat = tutti_model_parameters(m);
         tutti_model_export(m, i, flat, torch);
-        tutti_model_export_strip(m, i, 0, middle, flat, strips);
-        tutti_model_export_strip(m, i, middle, floats, flat + middle, strips);
+        const tutti_rows all = {0, b.net->params[i].dims[0]};
+        tutti_model_export_rows(m, i, all, 0, middle, flat, strips);
+        tutti_model_export_rows(m, i, all, middle, floats, flat + middle, strips);
         assert_memory_equal(torch, strips, count * sizeof(float));
         tutti_model_import(m, i, torch, back);
-        tutti_model_import_strip(m, i, 0, middle, torch, cut);
-        tutti_model_import_strip(m, i, middle, floats, torch, cut + middle);
+        for (tutti_rows r = {0, 16}; r.first < all.end; r = (tutti_rows){r.end, r.end + 16}) {
+            if (r.end > all.end) r.end = all.end;
+            const float *from = torch + (size_t)r.first * (count / (size_t)all.end);
+            tutti_model_import_rows(m, i, r, from, 0, middle, cut);
+            tutti_model_import_rows(m, i, r, from, middle, floats, cut + middle);
+        }
         tutti_free(torch);
         tutti_free(strips);
     }

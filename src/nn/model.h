@@ -138,12 +138,18 @@ void tutti_model_init(tutti_model *model, uint64_t seed, tutti_init init, float 
 void tutti_model_import(const tutti_model *model, int param, const float *torch, float *flat);
 void tutti_model_export(const tutti_model *model, int param, const float *flat, float *torch);
 
-/* The same for floats begin .. end-1 of the flat buffer only; 'strip' points at float 'begin'. The
- * part of the strip that is not of this parameter is left alone. */
-void tutti_model_import_strip(const tutti_model *model, int param, size_t begin, size_t end,
-                              const float *torch, float *strip);
-void tutti_model_export_strip(const tutti_model *model, int param, size_t begin, size_t end,
-                              const float *strip, float *torch);
+/* Rows of torch's tensor, which are features: 'first' is that of a block of 16 of the model's own,
+ * 'end' the next such or the last the model holds. */
+typedef struct tutti_rows {
+    int first, end;
+} tutti_rows;
+
+/* The same for these rows only ('torch' points at row 'first'), and of them only what is among
+ * floats begin .. end-1 of the flat buffer ('strip' points at float 'begin'). */
+void tutti_model_import_rows(const tutti_model *model, int param, tutti_rows rows,
+                             const float *torch, size_t begin, size_t end, float *strip);
+void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows rows, size_t begin,
+                             size_t end, const float *strip, float *torch);
 
 /* ---- running ---- */
 

@@ -50,6 +50,19 @@ void tutti_model_export(const tutti_model *m, int param, const float *flat, floa
     tutti_weights_to_torch(m->options.team, &p.shape, flat + p.offset, torch + p.torch_offset);
 }
 
+/* The part that is these rows, as a tensor of its own. */
+static part rows_of(const tutti_model *m, int param, tutti_rows rows)
+{
+    part p = part_of(m, param);
+    const int skipped = rows.first - m->nodes[m->net->params[param].layer].region.first_feature;
+    const size_t block = p.count / (size_t)tutti_ceil_div(p.shape.k, TUTTI_BLOCK);
+    p.offset += (size_t)(skipped / TUTTI_BLOCK) * block;
+    p.shape.k = rows.end - rows.first;
+    p.count = tutti_weight_blocked_count(&p.shape);
+    p.torch_offset = 0;
+    return p;
+}
+
 /* What the strip begin .. end-1 of the flat buffer has of the part, counted from the part. */
 static bool meet(const part *p, size_t begin, size_t end, size_t *first, size_t *last)
 {
@@ -59,24 +72,22 @@ static bool meet(const part *p, size_t begin, size_t end, size_t *first, size_t 
     return true;
 }
 
-void tutti_model_import_strip(const tutti_model *m, int param, size_t begin, size_t end,
-                              const float *torch, float *strip)
+void tutti_model_import_rows(const tutti_model *m, int param, tutti_rows rows, const float *torch,
+                             size_t begin, size_t end, float *strip)
 {
-    const part p = part_of(m, param);
+    const part p = rows_of(m, param, rows);
     size_t first, last;
     if (meet(&p, begin, end, &first, &last))
-        tutti_strip_from_torch(&p.shape, first, last, torch + p.torch_offset,
-                               strip + (p.offset + first - begin));
+        tutti_strip_from_torch(&p.shape, first, last, torch, strip + (p.offset + first - begin));
 }
 
-void tutti_model_export_strip(const tutti_model *m, int param, size_t begin, size_t end,
-                              const float *strip, float *torch)
+void tutti_model_export_rows(const tutti_model *m, int param, tutti_rows rows, size_t begin,
+                             size_t end, const float *strip, float *torch)
 {
-    const part p = part_of(m, param);
+    const part p = rows_of(m, param, rows);
     size_t first, last;
     if (meet(&p, begin, end, &first, &last))
-        tutti_strip_to_torch(&p.shape, first, last, strip + (p.offset + first - begin),
-                             torch + p.torch_offset);
+        tutti_strip_to_torch(&p.shape, first, last, strip + (p.offset + first - begin), torch);
 }
 
 /* ---- initial values ---- */

@@ -1,6 +1,6 @@
 /* Checkpoints do not know how many ranks wrote them. Parameters and momentum are brought into
- * torch's layout tensor by tensor; of each tensor every rank that holds it writes its share of
- * the rows. Momentum exists only in strips, so the holders of a layer first collect it. */
+ * torch's layout piece by piece; of each tensor every rank that holds it writes its share of the
+ * rows. Momentum exists only in strips, so the holders of a layer first collect it. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -10,6 +10,15 @@
 
 #include "base/memory.h"
 
+enum { PIECE_FLOATS = 4 << 20 };
+
+/* Rows that are brought into torch's layout at a time: whole blocks of features. */
+static int rows_at_once(const tutti_param *p)
+{
+    const size_t rows = PIECE_FLOATS / (p->count / (size_t)p->dims[0]) / TUTTI_BLOCK * TUTTI_BLOCK;
+    return rows < TUTTI_BLOCK ? TUTTI_BLOCK : rows > (size_t)p->dims[0] ? p->dims[0] : (int)rows;
+}
+
 static tutti_status create_layout(tutti_trainer *t)
 {
     if (t->layout) return TUTTI_OK;
@@ -18,9 +27,10 @@ static tutti_status create_layout(tutti_trainer *t)
     TUTTI_TRY(tutti_alloc(&specs, (size_t)t->net->param_count + 1, sizeof *specs));
     for (int i = 0; i < t->net->param_count; i++) {
         const tutti_param *p = &t->net->params[i];
+        const size_t piece = (size_t)rows_at_once(p) * (p->count / (size_t)p->dims[0]);
         specs[i] = (tutti_tensor_spec){.name = p->name, .dims = p->dim_count};
         for (int d = 0; d < p->dim_count; d++) specs[i].shape[d] = p->dims[d];
-        if (p->count > largest) largest = p->count;
+        if (piece > largest) largest = piece;
     }
     tutti_status s = tutti_safetensors_layout_create(&t->layout, specs, t->net->param_count);
     if (s == TUTTI_OK) s = tutti_alloc(&t->scratch, largest, sizeof *t->scratch);
@@ -28,33 +38,51 @@ static tutti_status create_layout(tutti_trainer *t)
     return s;
 }
 
+/* The next piece of the rows, which begin at a block of features. */
+static tutti_rows next_rows(const tutti_param *p, int first, int end)
+{
+    const int most = rows_at_once(p);
+    return (tutti_rows){first, end - first > most ? first + most : end};
+}
+
+/* The rows of a layer's tensors that this rank holds. */
+static tutti_rows held_rows(const tutti_trainer *t, int layer)
+{
+    const tutti_region r = tutti_model_region(t->model, layer);
+    const int outputs = t->net->layers[layer].out.c, end = r.first_feature + r.features;
+    return (tutti_rows){r.first_feature, end < outputs ? end : outputs};
+}
+
 /* ---- out ---- */
 
-/* The rows of a tensor that this rank writes: of the features it holds, its share among those
- * that hold the same. */
-static void own_rows(const tutti_trainer *t, const tutti_sync *s, int *first, int *end)
+/* The rows of a tensor that this rank writes: of those it holds, its share among those that hold
+ * the same, in whole blocks. */
+static tutti_rows own_rows(const tutti_trainer *t, int layer)
 {
-    const int groups = t->plan->groups[s->layer], members = t->ranks / groups;
-    const int outputs = t->net->layers[s->layer].out.c;
-    const int held = s->region.first_feature + s->region.features < outputs
-                         ? s->region.features
-                         : outputs - s->region.first_feature;
+    const int groups = t->plan->groups[layer], members = t->ranks / groups;
+    const tutti_rows held = held_rows(t, layer);
+    const int blocks = tutti_ceil_div(held.end - held.first, TUTTI_BLOCK);
     const int group = t->rank / members;
-    *first = s->region.first_feature + tutti_share_begin(held, groups, group);
-    *end = s->region.first_feature + tutti_share_begin(held, groups, group + 1);
+    const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group + 1);
+    return (tutti_rows){held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group),
+                        end < held.end ? end : held.end};
 }
 
 static tutti_status write_tensor(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
                                  const tutti_sync *s, int param, const float *region)
 {
-    int first, end;
     const tutti_param *p = &t->net->params[param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
-    own_rows(t, s, &first, &end);
-    tutti_model_export_strip(t->model, param, s->region.offset, s->region.offset + s->region.count,
-                             region, t->scratch);
-    return tutti_checkpoint_write(ck, part, param, first * row, t->scratch + first * row,
-                                  (end - first) * row);
+    const size_t begin = s->region.offset;
+    const tutti_rows own = own_rows(t, s->layer);
+    for (tutti_rows r = {.end = own.first}; r.end < own.end;) {
+        r = next_rows(p, r.end, own.end);
+        tutti_model_export_rows(t->model, param, r, begin, begin + s->region.count, region,
+                                t->scratch);
+        TUTTI_TRY(tutti_checkpoint_write(ck, part, param, r.first * row, t->scratch,
+                                         (r.end - r.first) * row));
+    }
+    return TUTTI_OK;
 }
 
 static tutti_status write_layer(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
@@ -176,33 +204,48 @@ out:
 
 /* ---- in ---- */
 
-/* Reads a tensor into torch's layout in the scratch; *fits is false, with a sentence in the log,
- * when the file has none of that name or shape. */
-static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file, const char *path,
-                                int param, bool *fits)
+/* Where the tensor is in the file; -1, with a sentence in the log, when it has none of that name or
+ * shape. */
+static int find_tensor(const tutti_trainer *t, const tutti_safetensors *file, const char *path,
+                       int param)
 {
     const tutti_param *p = &t->net->params[param];
     const tutti_tensor_spec *want = tutti_safetensors_layout_tensor(t->layout, param);
     const int at = tutti_safetensors_find(file, p->name);
     char have[128], need[128];
-    *fits = false;
     if (at < 0) {
         tutti_warn(&t->log, "%s has no tensor '%s'", path, p->name);
-        return TUTTI_OK;
+        return -1;
     }
     const tutti_tensor_spec *found = &tutti_safetensors_tensor(file, at)->spec;
     tutti_tensor_shape_text(found, have, sizeof have);
     tutti_tensor_shape_text(want, need, sizeof need);
-    if (strcmp(have, need)) {
-        tutti_warn(&t->log, "%s: '%s' is %s, the net needs %s", path, p->name, have, need);
-        return TUTTI_OK;
-    }
-    *fits = true;
-    return tutti_safetensors_read(file, at, 0, t->scratch, (int64_t)p->count);
+    if (!strcmp(have, need)) return at;
+    tutti_warn(&t->log, "%s: '%s' is %s, the net needs %s", path, p->name, have, need);
+    return -1;
 }
 
-/* Reads all tensors of the net; 'momentum' says where they go. *missing counts those that do not
- * fit. */
+/* Reads what this rank holds of a tensor: into the parameters, or its strip into the momentum. */
+static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file, int at, int param,
+                                bool momentum)
+{
+    const tutti_param *p = &t->net->params[param];
+    const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
+    const tutti_rows held = held_rows(t, p->layer);
+    const tutti_sync *s = momentum ? &t->syncs[t->sync_of[p->layer]] : NULL;
+    const size_t begin = s ? s->region.offset + s->begin : 0;
+    const size_t end = s ? s->region.offset + s->end : tutti_model_parameter_floats(t->model);
+    float *strip = s ? s->momentum : tutti_model_parameters(t->model);
+    for (tutti_rows r = {.end = held.first}; r.end < held.end;) {
+        r = next_rows(p, r.end, held.end);
+        TUTTI_TRY(
+            tutti_safetensors_read(file, at, r.first * row, t->scratch, (r.end - r.first) * row));
+        tutti_model_import_rows(t->model, param, r, t->scratch, begin, end, strip);
+    }
+    return TUTTI_OK;
+}
+
+/* Reads all tensors of the net; *missing counts those that do not fit. */
 static tutti_status read_all(tutti_trainer *t, const char *path, bool momentum, int *missing)
 {
     tutti_safetensors *file = NULL;
@@ -210,17 +253,9 @@ static tutti_status read_all(tutti_trainer *t, const char *path, bool momentum, 
     tutti_status s = TUTTI_OK;
     *missing = 0;
     for (int i = 0; s == TUTTI_OK && i < t->net->param_count; i++) {
-        bool fits;
-        if ((s = read_tensor(t, file, path, i, &fits)) != TUTTI_OK) break;
-        *missing += !fits;
-        if (!fits) continue;
-        if (!momentum) {
-            tutti_model_import(t->model, i, t->scratch, tutti_model_parameters(t->model));
-            continue;
-        }
-        tutti_sync *y = &t->syncs[t->sync_of[t->net->params[i].layer]];
-        tutti_model_import_strip(t->model, i, y->region.offset + y->begin,
-                                 y->region.offset + y->end, t->scratch, y->momentum);
+        const int at = find_tensor(t, file, path, i);
+        if (at < 0) ++*missing;
+        else s = read_tensor(t, file, at, i, momentum);
     }
     tutti_safetensors_close(&file);
     return s;

@@ -93,7 +93,7 @@ typedef struct tutti_trainer {
     tutti_pulse *pulse;
 
     int64_t step;     /* steps done */
-    float *scratch;   /* one tensor in torch's layout, for checkpoints */
+    float *scratch;   /* rows in torch's layout, for checkpoints */
     float *collected; /* one layer's momentum, for checkpoints */
     tutti_safetensors_layout *layout;
     double best_top1;
