@@ -135,6 +135,11 @@ FLAT(log)
     EACH(i) vf_put(f->y + i, vf_log(vf_take(f->a + i)), stream);
 }
 
+FLAT(pow_minus_3_4)
+{
+    EACH(i) vf_put(f->y + i, vf_pow_minus_3_4(vf_take(f->a + i)), stream);
+}
+
 INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)
 {
     const vf scale = vf_set1(f->sgd->gradient_scale), decay = vf_set1(f->sgd->weight_decay);

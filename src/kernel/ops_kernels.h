@@ -65,6 +65,7 @@ typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float 
     X(tutti_flat_fn, sgd)              /* gradient = a, w = y */  \
     X(tutti_flat_fn, exp)              /* the vector functions */ \
     X(tutti_flat_fn, log)              /* themselves, to test */  \
+    X(tutti_flat_fn, pow_minus_3_4)                               \
     X(tutti_leaf_squares_fn, leaf_squares)                        \
     X(tutti_drop_fn, drop)                                        \
     X(tutti_lrn_fn, lrn_forward)                                  \

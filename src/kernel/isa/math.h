@@ -67,6 +67,22 @@ INLINE vf vf_log(vf x)
     return vf_select(vf_gt(vf_set1(__builtin_inff()), x), p, x);
 }
 
+/* x^(-3/4) of a normal x > 0; zero of infinity, NaN stays. Subtracting a quarter of the bits from a
+ * constant guesses y = x^(-1/4) to 1/32. What is left, e = 1 - x y^4, is small: y (1-e)^(-1/4) is
+ * better, y^3 (1-e)^(-3/4) the result, both as series up to e^2. Error < 2.3 ulp; a third of the
+ * operations of exp(-3/4 log(x)). */
+INLINE vf vf_pow_minus_3_4(vf x)
+{
+    const vf one = vf_set1(1.0f), minus = vf_sub(vf_zero(), x);
+    vf y = vf_of_bits(vi_sub(vi_set1(0x4f586000), vi_sar1(vi_sar1(vi_of_bits(x)))));
+    vf square = vf_mul(y, y), e = vf_fma(vf_mul(minus, square), square, one);
+    y = vf_fma(vf_mul(y, e), vf_fma(e, vf_set1(5.0f / 32.0f), vf_set1(0.25f)), y);
+    square = vf_mul(y, y), e = vf_fma(vf_mul(minus, square), square, one);
+    y = vf_mul(square, y);
+    y = vf_fma(vf_mul(y, e), vf_fma(e, vf_set1(21.0f / 32.0f), vf_set1(0.75f)), y);
+    return vf_select(vf_gt(x, vf_set1(0x1.fffffep127f)), vf_zero(), y);
+}
+
 /* Sigmoid and tanh are chains of some twenty operations. So that a processor finds enough to do in
  * what it sees of the program at a time, they take 'count' vectors (a constant) side by side:
  * operation after operation, not vector after vector. */
