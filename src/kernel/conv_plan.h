@@ -91,7 +91,7 @@ struct tutti_conv {
 
 /* Half cycles that one channel (or pixel) of a register tile takes on an Ice Lake server: two
  * multiply-adds a cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
- * the latency of four cycles, and something for the loop. */
+ * the latency of four cycles, and something for the loop, which more work hides better. */
 double tutti_conv_tile_cost(int blocks, int vectors, int width);
 
 /* How many blocks of features a register tile should have: the cheapest way to cover 'blocks' of

@@ -117,7 +117,7 @@ static double segment_cost(const tutti_conv_sweep *sweep, const cover *c, int be
     int first, taps[TUTTI_CONV_RANGES] = {0};
     if (!count_taps(sweep, begin, width, &first, taps)) return INFINITY;
     const int tiles = tutti_ceil_div(c->outputs, c->tile_blocks);
-    double cost = tiles * 100.0 + 4.0 * c->outputs * c->kernels->vectors * width;
+    double cost = tiles * 40.0 + 2.0 * c->outputs * c->kernels->vectors * width;
     for (int i = 0; i < TUTTI_CONV_RANGES; i++)
         if (taps[i])
             cost += (double)c->channels * taps[i] * step_cost(c, width - abs(i - TUTTI_CONV_CLIP));
@@ -140,7 +140,7 @@ static void find_cuts(const tutti_conv_sweep *sweep, const cover *c, cut *cuts)
         cuts[begin].cost = INFINITY;
         for (int width = 1; width <= max && begin + width <= sweep->cols; width++) {
             const double cost = segment_cost(sweep, c, begin, width) + cuts[begin + width].cost;
-            if (cost <= cuts[begin].cost) cuts[begin] = (cut){cost, width};
+            if (cost <= cuts[begin].cost * (1 + 1e-9)) cuts[begin] = (cut){cost, width};
         }
     }
 }
