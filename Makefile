@@ -55,6 +55,10 @@ bench: setup all
 bench-plan: all
 	@tools/bench-plan $(BUILD)
 
+# Simulated steps against measured ones, on this machine (as root also over namespaces).
+bench-sim: setup all
+	@tools/bench-sim $(BUILD)
+
 fmt:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
 
@@ -74,4 +78,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench bench-plan fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build

@@ -74,10 +74,15 @@ static tutti_status load(sim_scenario *s)
 
 /* ---- SimGrid ---- */
 
-/* Of a step's computing, at most so many seconds: flows that end so close together end at once,
- * for each end costs a new division of all bandwidths. */
-#define TIME_PRECISION 2e-5
-#define TIME_COARSEST  2e-6
+/* Flows that end so close together end at once, for each end costs a new division of all
+ * bandwidths: of a step's computing this part, the more the more nodes there are. */
+#define TIME_PRECISION  1.5e-5
+#define PRECISION_NODES 128
+
+static double precision_of(const sim_scenario *s)
+{
+    return s->prediction->compute_s * TIME_PRECISION * fmax(1, (double)s->nodes / PRECISION_NODES);
+}
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
  * correction factors of somebody else's cluster. Messages up to the eager limit leave at once. */
@@ -109,7 +114,7 @@ static tutti_status simulate(sim_scenario *s)
 {
     sim_rank *ranks = NULL;
     TUTTI_TRY(tutti_alloc(&ranks, (size_t)s->nodes, sizeof *ranks));
-    s->precision = fmin(s->prediction->compute_s * TIME_PRECISION, TIME_COARSEST);
+    s->precision = precision_of(s);
     configure(s);
     simgrid_load_platform(s->network);
     SMPI_app_instance_register("tutti", sim_rank_main, s->nodes);

@@ -17,8 +17,8 @@
 #define FLOATS_BYTES  ((size_t)1 << 40) /* of address space */
 #define INBOXES_BYTES ((size_t)1 << 44)
 #define INBOX_MOST    ((size_t)1 << 30)
-#define INBOX_OWN     ((size_t)128 << 10) /* not shared, at the beginning of each */
-#define MATTERS       4096                /* bytes: larger messages in inboxes are floats */
+#define INBOX_OWN     ((size_t)512 << 10) /* not shared, at the beginning of each */
+#define MATTERS       4096 /* bytes: larger messages in inboxes are floats, if not many records */
 
 static void *reserve(size_t bytes)
 {
@@ -43,8 +43,9 @@ void *sim_payload(const sim_scenario *s, const void *data, int bytes)
 {
     const size_t in_floats = (size_t)((const char *)data - (const char *)s->floats);
     const size_t in_inboxes = (size_t)((const char *)data - s->inboxes);
-    const bool matters =
-        in_floats >= FLOATS_BYTES && (in_inboxes >= INBOXES_BYTES || bytes <= MATTERS);
+    const int records = s->nodes / 2 * SIM_RECORD; /* the last round of gathering them */
+    const bool is_small = bytes <= MATTERS || bytes <= records;
+    const bool matters = in_floats >= FLOATS_BYTES && (in_inboxes >= INBOXES_BYTES || is_small);
     return matters ? (void *)(uintptr_t)data : s->payload;
 }
 

@@ -18,7 +18,7 @@ typedef struct tutti_simulate_options {
     const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
     int batch_size;       /* of all nodes together; 0: the net's */
-    int steps;            /* simulated; the first does not count */
+    int steps;            /* simulated; the first does not count; 0: 3, above 64 nodes 2 */
     bool overlap;         /* communicate behind the computing */
     bool priority;        /* the first layers first */
     double jitter;        /* standard deviation of a node's computing from step to step, 0.02 */

@@ -71,7 +71,8 @@ static char *doubling_half(const tutti_slot *s, int which)
 }
 
 /* The bytes of 'count' strips from 'first' on, copied to or from 'packed' if asked. */
-static size_t pack(const tutti_slot *s, int first, int count, char *packed, bool unpack)
+static size_t pack(tutti_engine *e, const tutti_slot *s, int first, int count, char *packed,
+                   bool unpack)
 {
     const tutti_exchange *x = s->x;
     size_t at = 0;
@@ -80,7 +81,7 @@ static size_t pack(const tutti_slot *s, int first, int count, char *packed, bool
         const size_t bytes = tutti_piece_length(p) * x->width;
         char *const strip = x->whole + p.begin * x->width;
         if (packed && bytes)
-            memcpy(unpack ? strip : packed + at, unpack ? packed + at : strip, bytes);
+            tutti_engine_copy(e, unpack ? strip : packed + at, unpack ? packed + at : strip, bytes);
         at += bytes;
     }
     return at;
@@ -90,8 +91,8 @@ static void doubling_post(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
     const int distance = 1 << s->round, count = travelling(s);
-    const size_t coming = pack(s, x->me + distance, count, NULL, false);
-    const size_t going = pack(s, x->me, count, doubling_half(s, 0), false);
+    const size_t coming = pack(e, s, x->me + distance, count, NULL, false);
+    const size_t going = pack(e, s, x->me, count, doubling_half(s, 0), false);
     tutti_slot_receive(e, s, doubling_half(s, 1), coming, (x->me + distance) % x->members, 0);
     tutti_slot_send(e, s, doubling_half(s, 0), going, (x->me - distance + x->members) % x->members);
 }
@@ -105,7 +106,7 @@ static bool doubling_next(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
     if (x->members == 1) return false;
-    pack(s, x->me + (1 << s->round), travelling(s), doubling_half(s, 1), true);
+    pack(e, s, x->me + (1 << s->round), travelling(s), doubling_half(s, 1), true);
     if (2 << s->round >= x->members) return false;
     s->round++;
     doubling_post(e, s);

@@ -37,8 +37,10 @@ enum {
  * a simulator the ranks are contexts of one process. Any member may be NULL: the real thing. */
 typedef struct tutti_comm_world {
     void *user;
-    double (*now)(void *user);                      /* seconds */
-    void (*add)(void *user, size_t floats);         /* instead of that many additions */
+    double (*now)(void *user);              /* seconds */
+    void (*add)(void *user, size_t floats); /* instead of that many additions */
+    void (*copy)(void *user, void *to, const void *from,
+                 size_t bytes);                     /* of strips, packing them */
     void *(*take_memory)(void *user, size_t bytes); /* inboxes, whose contents do not matter */
     void (*give_memory)(void *user, void *block, size_t bytes);
 } tutti_comm_world;

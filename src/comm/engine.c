@@ -249,6 +249,12 @@ void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *
     else tutti_add(e->kernels, NULL, count, a, b, false, sum);
 }
 
+void tutti_engine_copy(tutti_engine *e, void *to, const void *from, size_t bytes)
+{
+    if (e->world.copy) e->world.copy(e->world.user, to, from, bytes);
+    else memcpy(to, from, bytes);
+}
+
 /* One that took much longer than usual was held up: it hardly counts. */
 static void note_through(tutti_engine *e, const tutti_slot *s)
 {

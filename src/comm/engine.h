@@ -191,4 +191,7 @@ void tutti_window_move(tutti_engine *e, tutti_slot *s);
 /* sum = a + b, which it may overlap exactly. */
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);
 
+/* To pack strips and to unpack them. */
+void tutti_engine_copy(tutti_engine *e, void *to, const void *from, size_t bytes);
+
 #endif

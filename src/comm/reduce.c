@@ -153,7 +153,7 @@ static void halving_post(tutti_engine *e, tutti_slot *s)
         const tutti_piece p = piece_of(s, strip);
         const size_t count = tutti_piece_length(p);
         if (works_on(partner, strip, s->round + 1)) {
-            memcpy(out + going, x->partials[0] + p.begin, count * sizeof *out);
+            tutti_engine_copy(e, out + going, x->partials[0] + p.begin, count * sizeof *out);
             going += count;
         } else if (works_on(x->me, strip, s->round + 1)) {
             coming += count;
@@ -224,14 +224,15 @@ static void bruck_post(tutti_engine *e, tutti_slot *s)
     const size_t bytes = bruck_block(x) * sizeof(float);
     int count = 0;
     for (int block = 0; block < x->members; block++)
-        if (block & distance) memcpy(bruck_at(s, x->members + count++), bruck_at(s, block), bytes);
+        if (block & distance)
+            tutti_engine_copy(e, bruck_at(s, x->members + count++), bruck_at(s, block), bytes);
     float *const out = bruck_at(s, x->members), *const in = bruck_at(s, x->members + count);
     tutti_slot_receive(e, s, in, (size_t)count * bytes,
                        (x->me - distance + x->members) % x->members, 0);
     tutti_slot_send(e, s, out, (size_t)count * bytes, (x->me + distance) % x->members);
 }
 
-static void bruck_unpack(tutti_slot *s)
+static void bruck_unpack(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
     const int distance = 1 << s->round;
@@ -239,8 +240,8 @@ static void bruck_unpack(tutti_slot *s)
     for (int block = 0; block < x->members; block++) count += (block & distance) != 0;
     for (int block = 0; block < x->members; block++)
         if (block & distance)
-            memcpy(bruck_at(s, block), bruck_at(s, x->members + count + at++),
-                   bruck_block(x) * sizeof(float));
+            tutti_engine_copy(e, bruck_at(s, block), bruck_at(s, x->members + count + at++),
+                              bruck_block(x) * sizeof(float));
 }
 
 static void bruck_begin(tutti_engine *e, tutti_slot *s)
@@ -251,8 +252,8 @@ static void bruck_begin(tutti_engine *e, tutti_slot *s)
     for (int block = 1; block < x->members; block++) {
         const tutti_piece p = piece_of(s, (x->me + block) % x->members);
         for (int i = 0; i < x->my_roots; i++)
-            memcpy(bruck_at(s, block) + (size_t)i * x->piece, x->partials[i] + p.begin,
-                   tutti_piece_length(p) * sizeof(float));
+            tutti_engine_copy(e, bruck_at(s, block) + (size_t)i * x->piece,
+                              x->partials[i] + p.begin, tutti_piece_length(p) * sizeof(float));
     }
     bruck_post(e, s);
 }
@@ -261,7 +262,7 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
     if (x->members == 1) return false;
-    bruck_unpack(s);
+    bruck_unpack(e, s);
     if (2 << s->round < x->members) {
         s->round++;
         bruck_post(e, s);

@@ -15,7 +15,6 @@ tutti_simulate_options tutti_simulate_defaults(void)
     return (tutti_simulate_options){.platform = "cori-phase1",
                                     .nodes = "1..64",
                                     .plan = "auto",
-                                    .steps = 3,
                                     .overlap = true,
                                     .priority = true,
                                     .straggler = 1};

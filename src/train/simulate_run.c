@@ -14,7 +14,14 @@
 #include "train/network.h"
 #include "train/simulate.h"
 
-enum { PATH_BYTES = 4200, MOST_NODES = 4096, MOST_STEPS = 64, WORDS = 40, WORD_BYTES = 32 };
+enum {
+    PATH_BYTES = 4200,
+    MOST_NODES = 4096,
+    MOST_STEPS = 64,
+    MANY_NODES = 64,
+    WORDS = 40,
+    WORD_BYTES = 32
+};
 
 extern char **environ;
 
@@ -87,17 +94,25 @@ static void say_number(command *c, const char *name, double value)
     say(c, name, c->numbers[c->count]);
 }
 
+/* A step of many nodes is long to wait for. */
+static int steps_of(const tutti_simulation *s, int row)
+{
+    const int asked = s->options->steps;
+    return asked ? asked : s->planner->rows[row].nodes > MANY_NODES ? 2 : 3;
+}
+
 static tutti_status compose(command *c, const tutti_simulation *s, int row, const char *program)
 {
     const tutti_simulate_options *o = s->options;
     const tutti_planner *p = s->planner;
     const int nodes = p->rows[row].nodes;
+    const int steps = steps_of(s, row);
     int grains;
     if (nodes > MOST_NODES)
         return tutti_fail(TUTTI_ARGUMENT, "%d nodes: the simulator takes up to %d", nodes,
                           MOST_NODES);
-    if (o->steps < 2 || o->steps > MOST_STEPS)
-        return tutti_fail(TUTTI_ARGUMENT, "%d steps: the simulator takes 2 to %d", o->steps,
+    if (steps < 2 || steps > MOST_STEPS)
+        return tutti_fail(TUTTI_ARGUMENT, "%d steps: the simulator takes 2 to %d", steps,
                           MOST_STEPS);
     TUTTI_TRY(choose_grains(p, nodes, &grains));
     c->words[c->count++] = (char *)(uintptr_t)program;
@@ -109,7 +124,7 @@ static tutti_status compose(command *c, const tutti_simulation *s, int row, cons
     say_number(c, "--nodes", nodes);
     say_number(c, "--batch-size", p->batch);
     say_number(c, "--grains", grains);
-    say_number(c, "--steps", o->steps);
+    say_number(c, "--steps", steps);
     say_number(c, "--overlap", o->overlap);
     say_number(c, "--priority", o->priority);
     say_number(c, "--jitter", o->jitter);
@@ -161,10 +176,10 @@ static void hear(tutti_simulated *out, const char *name, const char *value)
 
 static void show_progress(const tutti_simulation *s, int row, int done)
 {
+    const int steps = steps_of(s, row);
     if (!s->options->progress) return;
     fprintf(s->options->progress, "\rsimulating %d nodes: step %d of %d ",
-            s->planner->rows[row].nodes,
-            done + 1 < s->options->steps ? done + 1 : s->options->steps, s->options->steps);
+            s->planner->rows[row].nodes, done + 1 < steps ? done + 1 : steps, steps);
     fflush(s->options->progress);
 }
 
