@@ -395,11 +395,18 @@ INLINE bool in_pairs(const source *s, int size)
            (s->out_h + 1) * 2 - p->pad_top >= p->h && (s->out_w + 1) * 2 - p->pad_left >= p->w;
 }
 
+/* Whether no two windows hold the same element: spread() serves. */
+INLINE bool apart(const source *s)
+{
+    const tutti_pool_shape *p = s->p;
+    return (p->stride_h >= p->r || s->out_h == 1) && (p->stride_w >= p->s || s->out_w == 1);
+}
+
 INLINE void backward(const source *s, float *dx, bool stream)
 {
     if (in_pairs(s, 2)) unmax_pairs(s, 2, dx, stream);
     else if (in_pairs(s, 3)) unmax_pairs(s, 3, dx, stream);
-    else if (s->p->stride_h >= s->p->r && s->p->stride_w >= s->p->s) spread(s, dx, stream);
+    else if (apart(s)) spread(s, dx, stream);
     else gather(s, dx, stream);
     if (stream) vf_stream_end();
 }
