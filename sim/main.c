@@ -76,8 +76,9 @@ static tutti_status load(sim_scenario *s)
 
 /* Flows that end so close together end at once, for each end costs a new division of all
  * bandwidths: of a step's computing this part, the more the more nodes there are. */
-#define TIME_PRECISION  1.5e-5
+#define TIME_PRECISION  3e-5
 #define PRECISION_NODES 128
+#define SHARE_PRECISION 1e-3 /* of a bandwidth, with more nodes: SimGrid's sums are rounded */
 
 static double precision_of(const sim_scenario *s)
 {
@@ -107,6 +108,7 @@ static void configure(sim_scenario *s)
     sg_cfg_set_int("smpi/send-is-detached-thresh", 8192);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
     sg_cfg_set_double("surf/precision", s->precision);
+    if (s->nodes > PRECISION_NODES) sg_cfg_set_double("maxmin/precision", SHARE_PRECISION);
     sg_cfg_set_int("contexts/stack-size", 1024); /* KiB */
 }
 

@@ -74,6 +74,8 @@ typedef struct sim_rank {
     double debt;       /* seconds of work the communication thread has not yet taken time for */
     double free_again; /* when it is done with what it took time for */
     double until;      /* when the compute thread is done with what it computes */
+    double left;       /* seconds of computing, less than can be told from none */
+    double rang;       /* when the last alarm was to ring */
     sim_alarm alarms[SIM_ALARMS];
     int alarm_count;
     MPI_Request *waited_for; /* memory for a list */

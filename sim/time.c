@@ -132,6 +132,7 @@ static bool will_wake(const sim_rank *r)
 static void hear_alarm(sim_rank *r, int which)
 {
     MPI_Wait(&r->alarms[which].sent, MPI_STATUS_IGNORE);
+    r->rang = r->alarms[which].at;
     r->alarms[which] = r->alarms[--r->alarm_count];
 }
 
@@ -192,15 +193,21 @@ static void look(sim_rank *r, double seconds)
         sg_actor_sleep_for(seconds); /* nothing is under way */
 }
 
+/* Ends close to each other come at once, so an alarm may ring a little early: that it was to ring
+ * later counts, or many would be set for the same moment. What is left waits for the next call. */
 void sim_compute(sim_rank *r, double seconds)
 {
-    double left = seconds * r->slowness;
+    double left = seconds * r->slowness + r->left;
     const double speed = 1 - r->scenario->platform->steals;
-    while (left > INSTANT && !tutti_comm_is_idle(r->comm)) {
+    while (left > r->scenario->precision && !tutti_comm_is_idle(r->comm)) {
         const double now = simgrid_get_clock();
         look(r, fmin(between_looks(r), left / speed));
-        left -= (simgrid_get_clock() - now) * speed;
+        left -= (fmax(simgrid_get_clock(), fmin(r->rang, r->until)) - now) * speed;
     }
-    if (left > 0) sg_actor_sleep_for(left);
+    if (left > r->scenario->precision) {
+        sg_actor_sleep_for(left);
+        left = 0;
+    }
+    r->left = left;
     r->until = 0;
 }

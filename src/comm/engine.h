@@ -11,7 +11,7 @@
 
 enum {
     TUTTI_MAX_SLOTS = 48,
-    TUTTI_WINDOW = 8,           /* messages of a chunk under way at a time, each way */
+    TUTTI_WINDOW = 16,          /* messages of a chunk under way at a time, each way */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };

@@ -2,7 +2,7 @@
  *
  * A member's peers are counted by their distance: it sends to those above it and receives from
  * those below, nearest first. So in every instant the members exchange along a permutation: nobody
- * is sent to by all at once. Only the next TUTTI_WINDOW peers each way have messages under way;
+ * is sent to by all at once. Only the next few peers each way have messages under way;
  * each that is through makes room for the next. A network card has no use for more, an MPI library
  * looks through all it was given, and a switch's buffers overflow.
  *
@@ -13,17 +13,25 @@
  * begins when the last one has posted all of its messages (may_post in engine.c). */
 #include "comm/engine.h"
 
+enum { MANY = 64 };
+
+/* A chunk of many members is long: half as many messages keep the wire busy. */
+static int window_of(const tutti_exchange *x)
+{
+    return x->members < MANY ? TUTTI_WINDOW : TUTTI_WINDOW / 2;
+}
+
 static void post_receives(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;
-    while (s->next_from < members && s->receives < TUTTI_WINDOW)
+    while (s->next_from < members && s->receives < window_of(s->x))
         s->algorithm->receive_from(e, s, (s->x->me - s->next_from++ + members) % members);
 }
 
 static void post_sends(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;
-    while (s->next_to < members && s->sends < TUTTI_WINDOW)
+    while (s->next_to < members && s->sends < window_of(s->x))
         s->algorithm->send_to(e, s, (s->x->me + s->next_to++) % members);
 }
 
