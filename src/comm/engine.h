@@ -11,7 +11,7 @@
 
 enum {
     TUTTI_MAX_SLOTS = 48,
-    TUTTI_WINDOW = 16,          /* messages of a chunk under way at a time, each way */
+    TUTTI_WINDOW = 16,          /* messages of a chunk under way, each way, at most */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };
@@ -129,6 +129,7 @@ struct tutti_engine {
     tutti_comm_world world;
     const tutti_kernels *kernels; /* to add with */
     int budget; /* chunks under way, and as many of each stage of what is awaited */
+    int window; /* messages of a chunk under way, each way; 0: tuned */
     tutti_slot slot[TUTTI_MAX_SLOTS]; /* 'budget' for each lane, the rest for the last */
     int used[TUTTI_LANES];
     double usual;                      /* seconds that a chunk takes */

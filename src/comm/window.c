@@ -16,22 +16,23 @@
 enum { MANY = 64 };
 
 /* A chunk of many members is long: half as many messages keep the wire busy. */
-static int window_of(const tutti_exchange *x)
+static int window_of(const tutti_engine *e, const tutti_exchange *x)
 {
-    return x->members < MANY ? TUTTI_WINDOW : TUTTI_WINDOW / 2;
+    const int tuned = x->members < MANY ? TUTTI_WINDOW : TUTTI_WINDOW / 2;
+    return e->window > 0 && e->window < tuned ? e->window : tuned;
 }
 
 static void post_receives(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;
-    while (s->next_from < members && s->receives < window_of(s->x))
+    while (s->next_from < members && s->receives < window_of(e, s->x))
         s->algorithm->receive_from(e, s, (s->x->me - s->next_from++ + members) % members);
 }
 
 static void post_sends(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;
-    while (s->next_to < members && s->sends < window_of(s->x))
+    while (s->next_to < members && s->sends < window_of(e, s->x))
         s->algorithm->send_to(e, s, (s->x->me + s->next_to++) % members);
 }
 
