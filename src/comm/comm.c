@@ -126,7 +126,8 @@ static tutti_status join(tutti_comm *comm)
 {
     tutti_launch launch;
     TUTTI_TRY(tutti_launch_detect(&launch, getenv));
-    TUTTI_TRY(tutti_transport_open(&comm->engine.transport, launch.launcher, comm->has_thread));
+    const bool is_job = launch.launcher && launch.size != 1; /* one rank needs no MPI */
+    TUTTI_TRY(tutti_transport_open(&comm->engine.transport, is_job, comm->has_thread));
     comm->rank = tutti_transport_rank(comm->engine.transport);
     comm->size = tutti_transport_size(comm->engine.transport);
     if (comm->size >= MANY_RANKS && !comm->options.chunks_in_flight) comm->engine.budget /= 2;
