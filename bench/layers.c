@@ -313,15 +313,5 @@ static const cli_verb verb = {
 int main(int argc, char **argv)
 {
     layers_options values;
-    char why[512];
-    const cli_call call = {&verb, &values};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        cli_help(&verb, stdout);
-        return 0;
-    }
-    if (!cli_parse(&verb, &values, argc - 1, argv + 1, why, sizeof why)) {
-        fprintf(stderr, "layers: %s\n", why);
-        return CLI_USAGE_ERROR;
-    }
-    return verb.run(&call);
+    return cli_run_alone(&verb, &values, argc, argv);
 }

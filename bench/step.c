@@ -242,41 +242,41 @@ static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t
     return TUTTI_OK;
 }
 
-int main(int argc, char **argv)
+static int step(const cli_call *call)
 {
-    const cli_verb verb = {"step", "a full training step", options, sizeof(step_options), NULL,
-                           NULL};
-    step_options s;
-    char why[512];
+    const step_options *s = call->values;
     tutti_trainer t;
     cpu_set_t cores;
     signal(SIGPIPE, SIG_IGN);
     sched_getaffinity(0, sizeof cores, &cores);
-    if (argc > 1 && !strcmp(argv[1], "--help")) {
-        cli_help(&verb, stdout);
-        return 0;
-    }
-    if (!cli_parse(&verb, &s, argc - 1, argv + 1, why, sizeof why)) {
-        fprintf(stderr, "step: %s\n", why);
-        return 2;
-    }
     tutti_train_options o = tutti_train_defaults();
-    o.net = s.net;
+    o.net = s->net;
     o.data = "synthetic";
-    o.batch_size = s.batch_size;
-    o.threads = s.threads;
-    o.grains = s.grains;
-    o.plan = s.plan;
-    o.overlap = s.overlap;
+    o.batch_size = s->batch_size;
+    o.threads = s->threads;
+    o.grains = s->grains;
+    o.plan = s->plan;
+    o.overlap = s->overlap;
     o.lr = 0;
     o.steps = 1 << 20;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     tutti_status status = tutti_trainer_open(&t, &o, false);
     if (status == TUTTI_OK) {
-        status = run(&t, &s, &cores);
+        status = run(&t, s, &cores);
         if (status == TUTTI_OK) tutti_trainer_close(&t);
         else if (t.ranks > 1) tutti_comm_abort(t.comm, status);
     }
     if (status != TUTTI_OK) fprintf(stderr, "step: %s\n", tutti_message());
     return tutti_status_exit_code(status);
+}
+
+int main(int argc, char **argv)
+{
+    const cli_verb verb = {.name = "step",
+                           .summary = "a full training step",
+                           .options = options,
+                           .values_size = sizeof(step_options),
+                           .run = step};
+    step_options values;
+    return cli_run_alone(&verb, &values, argc, argv);
 }

@@ -110,7 +110,11 @@ void cli_run_with(const cli_call *call, FILE *out);
  * follows the verb; reordered). Returns false with a sentence in 'why'. */
 bool cli_parse(const cli_verb *verb, void *values, int argc, char **argv, char *why, size_t size);
 
-void cli_help(const cli_verb *verb, FILE *out);
+/* The whole of a program that has one verb: its help, its mistakes, its run. */
+int cli_run_alone(const cli_verb *verb, void *values, int argc, char **argv);
+
+/* The text of --help; 'program' comes before the verb: "tutti " or nothing. */
+void cli_help(const cli_verb *verb, const char *program, FILE *out);
 
 /* The nearest of the names to a misspelt word, NULL when none is near. Of "a|b", a and b count as
  * two names; what is returned points to the start of the nearest and goes up to '|' or the end. */

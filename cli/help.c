@@ -5,10 +5,10 @@
 
 enum { LEFT_COLUMN = 26 };
 
-static void print_usage(const cli_verb *verb, FILE *out)
+static void print_usage(const cli_verb *verb, const char *program, FILE *out)
 {
     bool has_options = false;
-    fprintf(out, "usage: tutti %s", verb->name);
+    fprintf(out, "usage: %s%s", program, verb->name);
     for (const cli_option *o = verb->options; o->name; o++) {
         const char *more = o->type == CLI_REST ? "..." : "";
         if (!cli_is_operand(o)) has_options = true;
@@ -63,9 +63,9 @@ static void print_option(const cli_option *o, FILE *out)
     print_facts(o, out);
 }
 
-void cli_help(const cli_verb *verb, FILE *out)
+void cli_help(const cli_verb *verb, const char *program, FILE *out)
 {
-    print_usage(verb, out);
+    print_usage(verb, program, out);
     fprintf(out, "\n%s\n\n", verb->summary);
     for (const cli_option *o = verb->options; o->name; o++)
         if (cli_is_operand(o)) print_option(o, out);

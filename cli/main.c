@@ -44,7 +44,7 @@ static int run_verb(const cli_verb *verb, int argc, char **argv)
 {
     char why[512];
     if (asks_for_help(argc, argv)) {
-        cli_help(verb, stdout);
+        cli_help(verb, "tutti ", stdout);
         return 0;
     }
     void *values = calloc(1, verb->values_size);
@@ -61,7 +61,7 @@ static int print_help(int argc, char **argv)
 {
     const cli_verb *verb = argc > 0 ? find_verb(argv[0]) : NULL;
     if (argc > 0 && !verb) return unknown_verb(argv[0]);
-    if (verb) cli_help(verb, stdout);
+    if (verb) cli_help(verb, "tutti ", stdout);
     else print_verbs(stdout);
     return 0;
 }
