@@ -254,6 +254,31 @@ static void print_json(const bench *b, const row *rows, int count, double hidden
            idle, tutti_comm_library());
 }
 
+/* "4096", "64KiB", "1MiB". */
+static size_t bytes_of(const char *option, const char *word)
+{
+    static const struct {
+        const char *unit;
+        int shift;
+    } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    char *end;
+    const unsigned long long number = strtoull(word, &end, 10);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end != word && *word != '-' && !strcmp(end, units[i].unit))
+            return (size_t)number << units[i].shift;
+    fprintf(stderr, "bench/comm: --%s %s is not a size: 4096, 64KiB, 1MiB\n", option, word);
+    exit(2);
+}
+
+static double number_of(const char *option, const char *word)
+{
+    char *end;
+    const double number = strtod(word, &end);
+    if (end != word && !*end && number > 0) return number;
+    fprintf(stderr, "bench/comm: --%s %s is not a number above 0\n", option, word);
+    exit(2);
+}
+
 static void parse(bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -271,13 +296,13 @@ static void parse(bench *b, int argc, char **argv)
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (c) {
         case 'j': b->json = true; break;
-        case 'l': b->bytes_min = strtoull(optarg, NULL, 0); break;
-        case 'h': b->bytes_max = strtoull(optarg, NULL, 0); break;
-        case 's': b->seconds = atof(optarg); break;
-        case 'c': b->chunk = strtoull(optarg, NULL, 0); break;
-        case 'f': b->in_flight = atoi(optarg); break;
+        case 'l': b->bytes_min = bytes_of("min", optarg); break;
+        case 'h': b->bytes_max = bytes_of("max", optarg); break;
+        case 's': b->seconds = number_of("seconds", optarg); break;
+        case 'c': b->chunk = bytes_of("chunk", optarg); break;
+        case 'f': b->in_flight = (int)number_of("in-flight", optarg); break;
         case 'o': b->only = optarg; break;
-        case 'b': b->overlap_bytes = strtoull(optarg, NULL, 0); break;
+        case 'b': b->overlap_bytes = bytes_of("overlap-bytes", optarg); break;
         case 'n': b->no_thread = true; break;
         default:
             fprintf(stderr, "usage: mpirun -n N bench/comm [--json] [--only sizes|idle|overlap] "
