@@ -402,194 +402,177 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
 /* ---- backward-weights with few samples a grain ----
  *
  * With 4 samples a grain the tile above would load and store partial sums as often as it
- * multiplies. So turn it inside out: the dy of one grain, or of a pair of grains of 4, fills the
- * registers (8 samples x 3 blocks), and one row of dw after the other sweeps past: 8 scalars, 24
- * multiply-adds, the pair joined, and one partial sum to the stack, of SWEEP_ROWS rows at a time
- * so that it stays in the first-level cache.
+ * multiplies. So turn it inside out: the dy of one block of outputs for a grain, or for an aligned
+ * pair or four of grains with up to 16 samples together, fills the registers, and one row of dw
+ * after the other sweeps past: 16 scalars, 16 multiply-adds, the grains joined, and one partial sum
+ * to the stack, of SWEEP_ROWS rows at a time so that it stays in the first-level cache.
  *
  * What grains cost. A tree over grains of 4 samples adds once for every 4 multiply-adds, whatever
- * holds the sums: with every add in registers a row of a pair is 24 multiply-adds, 3 adds of the
- * pair and on average 3 of the levels above. Where adds and multiply-adds share two ports (Intel)
- * that is 15 cycles for what takes 12 in one flat sum, so 80 % of the peak is all there is, and a
- * library whose flat sum runs at more than 84 % cannot be matched to 0.95. Where adds have pipes of
- * their own (Zen 4) they cost nothing. Measured alone, the loop keeps the two ports 96 % busy: its
- * 11 loads and 3 stores fit beside. */
+ * holds the sums: with every add in registers a row of four grains is 16 multiply-adds, 3 adds
+ * among the four and on average one of the levels above. Where adds and multiply-adds share two
+ * ports (Intel) that is 10 cycles for what takes 8 in one flat sum, so 80 % of the peak is all
+ * there is, and a library whose flat sum runs at more than 84 % cannot be matched to 0.95. Where
+ * adds have pipes of their own (Zen 4) they cost nothing. The 17 loads of a row fit beside. */
 #if VLEN == 16
-enum { SWEEP_ROWS = 64, SWEEP_SAMPLES = 8, FETCH_ROWS = 4 };
+enum {
+    SWEEP_ROWS = TUTTI_FC_NEAR / TUTTI_BLOCK,
+    SWEEP_SAMPLES = 8,
+    SWEEP_HELD = 16,
+    FETCH_ROWS = 4
+};
 
 typedef struct sweep_job {
     int rows;       /* a multiple of 16 */
     const float *x; /* [rows/16][samples][16], x_block apart */
     size_t x_block;
-    const float *dy;
-    size_t dy_block;
+    const float *dy; /* [samples][16] */
     int joins;
     const float *top; /* joined first; the one below it 'slot' floats before, and so on */
     size_t slot;
-    float *to;
-    size_t to_row, to_block;
+    float *to;          /* [rows][16] */
     const float *fetch; /* rows of dw to be fetched, FETCH_ROWS for every 16; NULL: none */
-    size_t fetch_block;
 } sweep_job;
 
-/* One grain's chain for one row. */
-INLINE void sweep_chain(vf *acc, const vf *dy, int samples, int blocks, const float *x)
+/* The sum of 'grains' grains of 'samples' samples each for one row: chains, then their tree. */
+INLINE vf sweep_row(const vf *dy, int grains, int samples, const float *x)
 {
-    UNROLL(8)
-    for (int s = 0; s < samples; s++) {
-        const vf scalar = vf_set1(x[s * TUTTI_BLOCK]);
-        UNROLL(3)
-        for (int b = 0; b < blocks; b++)
-            acc[b] =
-                s ? vf_fma(scalar, dy[s * blocks + b], acc[b]) : vf_mul(scalar, dy[s * blocks + b]);
+    vf sum[4];
+    UNROLL(4)
+    for (int g = 0; g < grains; g++) {
+        sum[g] = vf_mul(vf_set1(x[g * samples * TUTTI_BLOCK]), dy[g * samples]);
+        UNROLL(8)
+        for (int s = g * samples + 1; s < (g + 1) * samples; s++)
+            sum[g] = vf_fma(vf_set1(x[s * TUTTI_BLOCK]), dy[s], sum[g]);
     }
+    if (grains == 4) sum[2] = vf_add(sum[2], sum[3]);
+    if (grains >= 2) sum[0] = vf_add(sum[0], sum[1]);
+    return grains == 4 ? vf_add(sum[0], sum[2]) : sum[0];
 }
 
-/* Meanwhile fetches what the next 16 rows need of x, or the first ones of the next grains, and the
- * next grains' dy. */
-INLINE void fetch_samples(const float *x, int samples)
+/* Brings to the first level what the next 16 rows need of x, or the next grains' first rows. */
+INLINE void fetch_lines(const float *from, int lines)
 {
-    UNROLL(8)
-    for (int s = 0; s < samples; s++) __builtin_prefetch(x + s * TUTTI_BLOCK, 0, 3);
+    UNROLL(16)
+    for (int s = 0; s < lines; s++) __builtin_prefetch(from + s * TUTTI_BLOCK, 0, 3);
 }
 
 /* And the lines of FETCH_ROWS rows of dw that the last sweep will write: those of all its rows at
  * once would hold it up for longer than it computes. */
-INLINE void fetch_gradient(const float *dw, size_t dw_block, int blocks)
+INLINE void fetch_gradient(const float *dw)
 {
     UNROLL(4)
-    for (int r = 0; r < FETCH_ROWS; r++) {
-        UNROLL(3)
-        for (int b = 0; b < blocks; b++)
-            __builtin_prefetch(dw + r * TUTTI_BLOCK + b * dw_block, 1, 3);
-    }
+    for (int r = 0; r < FETCH_ROWS; r++) __builtin_prefetch(dw + r * TUTTI_BLOCK, 1, 3);
 }
 
 /* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length
  * within the loop over rows would be mispredicted in every call. */
-INLINE void sweep_rows(const sweep_job *job, const vf *dy, int samples, bool pair, int blocks,
-                       int joins, bool stream)
+INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int samples, int joins,
+                       bool stream)
 {
-    const int held = pair ? 2 * samples : samples;
-    const sweep_job j = *job;
-    const float *x = j.x, *top = j.top;
-    float *to = j.to;
-    for (int row = 0; row < j.rows; row++) {
-        if (row % TUTTI_BLOCK == 0) {
-            x = j.x + row / TUTTI_BLOCK * j.x_block;
-            fetch_samples(row + TUTTI_BLOCK < j.rows ? x + j.x_block : j.x + held * TUTTI_BLOCK,
-                          held);
-            if (j.fetch)
-                fetch_gradient(j.fetch + row / TUTTI_BLOCK * FETCH_ROWS * TUTTI_BLOCK,
-                               j.fetch_block, blocks);
+    const int held = grains * samples;
+    const size_t x_block = job->x_block, slot = job->slot;
+    const float *x = job->x, *top = job->top, *fetch = job->fetch;
+    float *to = job->to;
+    for (int left = job->rows; left > 0; left -= TUTTI_BLOCK, x += x_block) {
+        fetch_lines(left > TUTTI_BLOCK ? x + x_block : job->x + held * TUTTI_BLOCK, held);
+        if (fetch) {
+            fetch_gradient(fetch);
+            fetch += FETCH_ROWS * TUTTI_BLOCK;
         }
-        vf acc[BLOCKS], right[BLOCKS];
-        sweep_chain(acc, dy, samples, blocks, x);
-        if (pair) {
-            sweep_chain(right, dy + samples * blocks, samples, blocks, x + samples * TUTTI_BLOCK);
-            UNROLL(3)
-            for (int b = 0; b < blocks; b++) acc[b] = vf_add(acc[b], right[b]);
+        UNROLL(4)
+        for (int r = 0; r < TUTTI_BLOCK; r++) {
+            vf sum = sweep_row(dy, grains, samples, x + r);
+            if (joins == 1) sum = vf_add(vf_load(top + r * TUTTI_BLOCK), sum);
+            const float *waiting = top + r * TUTTI_BLOCK;
+            for (int j = joins < 0 ? job->joins : 0; j; j--, waiting -= slot)
+                sum = vf_add(vf_load(waiting), sum);
+            vf_put(to + r * TUTTI_BLOCK, sum, stream);
         }
-        if (joins == 1) add_from(acc, blocks, top);
-        const float *waiting = top;
-        for (int left = joins < 0 ? j.joins : 0; left; left--, waiting -= j.slot)
-            add_from(acc, blocks, waiting);
-        UNROLL(3)
-        for (int b = 0; b < blocks; b++) vf_put(to + b * j.to_block, acc[b], stream);
-        x++;
-        top += blocks * TUTTI_BLOCK;
-        to += j.to_row;
+        top += TUTTI_BLOCK * TUTTI_BLOCK;
+        to += TUTTI_BLOCK * TUTTI_BLOCK;
     }
 }
 
-INLINE void sweep(const sweep_job *job, int samples, bool pair, int blocks, bool stream)
+INLINE void sweep(const sweep_job *job, int grains, int samples, bool stream)
 {
-    const int held = pair ? 2 * samples : samples;
-    vf dy[SWEEP_SAMPLES * BLOCKS];
-    UNROLL(8)
-    for (int s = 0; s < held; s++) {
-        UNROLL(3)
-        for (int b = 0; b < blocks; b++)
-            dy[s * blocks + b] = vf_load(job->dy + b * job->dy_block + s * TUTTI_BLOCK);
-    }
-    UNROLL(3)
-    for (int b = 0; b < blocks; b++)
-        fetch_samples(job->dy + b * job->dy_block + held * TUTTI_BLOCK, held);
-    if (stream) sweep_rows(job, dy, samples, pair, blocks, -1, true);
-    else if (job->joins == 0) sweep_rows(job, dy, samples, pair, blocks, 0, false);
-    else if (job->joins == 1) sweep_rows(job, dy, samples, pair, blocks, 1, false);
-    else sweep_rows(job, dy, samples, pair, blocks, -1, false);
+    const int held = grains * samples;
+    vf dy[SWEEP_HELD];
+    UNROLL(16)
+    for (int s = 0; s < held; s++) dy[s] = vf_load(job->dy + s * TUTTI_BLOCK);
+    fetch_lines(job->dy + held * TUTTI_BLOCK, held);
+    if (stream) sweep_rows(job, dy, grains, samples, -1, true);
+    else if (job->joins == 0) sweep_rows(job, dy, grains, samples, 0, false);
+    else if (job->joins == 1) sweep_rows(job, dy, grains, samples, 1, false);
+    else sweep_rows(job, dy, grains, samples, -1, false);
 }
 
 typedef void sweep_fn(const sweep_job *job, bool stream);
-#define SWEEP(name, samples, pair, blocks)                      \
-    static void name##blocks(const sweep_job *job, bool stream) \
-    {                                                           \
-        if (stream) sweep(job, samples, pair, blocks, true);    \
-        else sweep(job, samples, pair, blocks, false);          \
+#define SWEEP(grains, samples)                                                   \
+    static void sweep_##grains##_of_##samples(const sweep_job *job, bool stream) \
+    {                                                                            \
+        if (stream) sweep(job, grains, samples, true);                           \
+        else sweep(job, grains, samples, false);                                 \
     }
-#define SWEEPS(name, samples, pair) \
-    SWEEP(name, samples, pair, 1)   \
-    SWEEP(name, samples, pair, 2)   \
-    SWEEP(name, samples, pair, 3)
-SWEEPS(sweep_pair_of_4_, 4, true)
-SWEEPS(sweep_1_, 1, false)
-SWEEPS(sweep_2_, 2, false)
-SWEEPS(sweep_3_, 3, false)
-SWEEPS(sweep_4_, 4, false)
-SWEEPS(sweep_5_, 5, false)
-SWEEPS(sweep_6_, 6, false)
-SWEEPS(sweep_7_, 7, false)
-SWEEPS(sweep_8_, 8, false)
-#define COLUMN(name)              \
-    {                             \
-        name##1, name##2, name##3 \
-    }
-static sweep_fn *const sweep_pair[BLOCKS] = COLUMN(sweep_pair_of_4_);
-static sweep_fn *const sweep_grain[SWEEP_SAMPLES][BLOCKS] = {
-    COLUMN(sweep_1_), COLUMN(sweep_2_), COLUMN(sweep_3_), COLUMN(sweep_4_),
-    COLUMN(sweep_5_), COLUMN(sweep_6_), COLUMN(sweep_7_), COLUMN(sweep_8_)};
+#define SWEEP_ENTRY(grains, samples) [grains][samples] = sweep_##grains##_of_##samples,
+// clang-format off
+#define SWEEPS(X) \
+    X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8) \
+    X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8) X(4, 4)
+// clang-format on
+SWEEPS(SWEEP)
+static sweep_fn *const sweeps[5][SWEEP_SAMPLES + 1] = {SWEEPS(SWEEP_ENTRY)};
 
-/* Rows 'input' .. 'input' + rows - 1: grain after grain, with the stack of base/tree.h. */
-static void sweep_grains(const tutti_fc_weights_job *job, int input, int rows)
+/* How many grains from 'g' on are swept at once: a subtree of grains of equal size. */
+static int grains_at_once(const tutti_fc_weights_job *job, int g)
 {
-    const size_t slot = (size_t)rows * job->blocks * TUTTI_BLOCK;
+    const int *const begin = job->begin + g, samples = begin[1] - begin[0];
+    for (int count = 4; count > 1; count /= 2) {
+        if (g % count || g + count > job->grains || !sweeps[count][samples]) continue;
+        bool equal = true;
+        for (int i = 1; i < count; i++) equal = equal && begin[i + 1] - begin[i] == samples;
+        if (equal) return count;
+    }
+    return 1;
+}
+
+/* Rows 'input' .. 'input' + rows - 1 of one block: grain after grain, with the stack of
+ * base/tree.h. */
+static void sweep_grains(const tutti_fc_weights_job *job, int block, int input, int rows)
+{
+    const size_t slot = (size_t)rows * TUTTI_BLOCK;
     const int *const begin = job->begin, share = rows / TUTTI_BLOCK * FETCH_ROWS;
+    float *const dw = job->dw + block * job->dw_block + (size_t)input * TUTTI_BLOCK;
     for (int g = 0, next; g < job->grains; g = next) {
         const int samples = begin[g + 1] - begin[g], sample = begin[g] - begin[0];
-        const bool pair =
-            g % 2 == 0 && g + 1 < job->grains && samples == 4 && begin[g + 2] - begin[g + 1] == 4;
-        next = g + 1 + pair;
+        const int count = grains_at_once(job, g);
+        next = g + count;
         const bool last = next == job->grains;
         const int depth = __builtin_popcount((unsigned)g);
-        const int joins = last ? depth : tutti_tree_joins(next - 1) - pair;
-        const int left = (job->grains - next + pair) / (1 + pair);
+        const int joins =
+            last ? depth : tutti_tree_joins(next - 1) - __builtin_ctz((unsigned)count);
+        const int left = (job->grains - next + count - 1) / count;
         const bool fetch = !job->stream && left > 0 && left * share <= rows;
         const sweep_job part = {
             .rows = rows,
             .x = job->x + input / TUTTI_BLOCK * job->x_block + (size_t)sample * TUTTI_BLOCK,
             .x_block = job->x_block,
-            .dy = job->dy + (size_t)sample * TUTTI_BLOCK,
-            .dy_block = job->dy_block,
+            .dy = job->dy + block * job->dy_block + (size_t)sample * TUTTI_BLOCK,
             .joins = joins,
             .top = job->near + (joins ? depth - 1 : 0) * slot,
             .slot = slot,
-            .to = last ? job->dw + (size_t)input * TUTTI_BLOCK : job->near + (depth - joins) * slot,
-            .to_row = last ? TUTTI_BLOCK : (size_t)job->blocks * TUTTI_BLOCK,
-            .to_block = last ? job->dw_block : TUTTI_BLOCK,
-            .fetch = fetch ? job->dw + (size_t)(input + rows - left * share) * TUTTI_BLOCK : NULL,
-            .fetch_block = job->dw_block,
+            .to = last ? dw : job->near + (depth - joins) * slot,
+            .fetch = fetch ? dw + (size_t)(rows - left * share) * TUTTI_BLOCK : NULL,
         };
-        sweep_fn *const fn =
-            pair ? sweep_pair[job->blocks - 1] : sweep_grain[samples - 1][job->blocks - 1];
-        fn(&part, last && job->stream);
+        sweeps[count][samples](&part, last && job->stream);
     }
 }
 
 static void sweep_panel(const tutti_fc_weights_job *job)
 {
-    for (int i = 0; i < job->inputs; i += SWEEP_ROWS)
-        sweep_grains(job, i, job->inputs - i < SWEEP_ROWS ? job->inputs - i : SWEEP_ROWS);
+    for (int i = 0; i < job->inputs; i += SWEEP_ROWS) {
+        const int rows = job->inputs - i < SWEEP_ROWS ? job->inputs - i : SWEEP_ROWS;
+        for (int b = 0; b < job->blocks; b++) sweep_grains(job, b, i, rows);
+    }
 }
 #else
 enum { SWEEP_SAMPLES = 0 }; /* too few registers */

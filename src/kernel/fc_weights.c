@@ -194,7 +194,7 @@ void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scrat
         .stream = tutti_fc_beyond_caches(fc, count) && (uintptr_t)dw % TUTTI_CACHE_LINE == 0,
     };
     const bool alone = pass.plan.runs == 1 && pass.plan.piece >= n;
-    pass.inputs = alone ? INPUTS : FAR_INPUTS;
+    pass.inputs = alone && !pass.plan.sweep ? INPUTS : FAR_INPUTS;
     tutti_team_run(team, weights_pack_member, &pass);
     tutti_team_run(team, weights_member, &pass);
 }
