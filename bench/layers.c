@@ -158,13 +158,44 @@ static tutti_status run_one(table *report, const bench_setup *setup, const layer
     return s;
 }
 
-/* Is 'name' one of the names of a list "conv2,conv3"? */
+static bool is_measured(const tutti_layer *layer)
+{
+    return layer->kind == TUTTI_KIND_CONV || layer->kind == TUTTI_KIND_FC;
+}
+
+/* The first name of a list "conv2,conv3" is 'name'. */
+static bool is_first(const char *list, const char *name)
+{
+    const size_t length = strcspn(list, ",");
+    return strlen(name) == length && !strncmp(list, name, length);
+}
+
+static const char *next_name(const char *list)
+{
+    list = strchr(list, ',');
+    return list ? list + 1 : NULL;
+}
+
 static bool listed(const char *list, const char *name)
 {
-    const size_t length = strlen(name);
-    for (; list; list = strchr(list, ','), list += list != NULL)
-        if (!strncmp(list, name, length) && (!list[length] || list[length] == ',')) return true;
+    for (; list; list = next_name(list))
+        if (is_first(list, name)) return true;
     return false;
+}
+
+static tutti_status check_layers(const char *list, const tutti_net *net)
+{
+    for (; list; list = next_name(list)) {
+        bool found = false;
+        for (int i = 0; i < net->layer_count; i++)
+            found = found || (is_measured(&net->layers[i]) && is_first(list, net->layers[i].name));
+        if (!found)
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--layer %.*s: no convolution or fully connected layer of that name; "
+                              "'tutti info' lists the net's layers",
+                              (int)strcspn(list, ","), list);
+    }
+    return TUTTI_OK;
 }
 
 static tutti_status run_net(table *report, const bench_setup *setup, const layers_options *o,
@@ -172,7 +203,7 @@ static tutti_status run_net(table *report, const bench_setup *setup, const layer
 {
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
-        if (layer->kind != TUTTI_KIND_CONV && layer->kind != TUTTI_KIND_FC) continue;
+        if (!is_measured(layer)) continue;
         if (o->layer && !listed(o->layer, layer->name)) continue;
         for (int pass = 0; pass < BENCH_PASSES; pass++)
             if (!o->pass || o->pass == pass + 1)
@@ -229,7 +260,8 @@ static void print_foot(const table *report, const layers_options *o)
     if (o->json) print_json(report);
     else if (!o->explain) {
         printf("peak %.1f GFLOP/s", report->peak);
-        if (o->against) printf(", geometric mean of the ratios %.3f", mean_ratio(report));
+        if (o->against && report->count)
+            printf(", geometric mean of the ratios %.3f", mean_ratio(report));
         printf("\n");
     }
 }
@@ -287,6 +319,7 @@ static tutti_status bench(const layers_options *o)
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "--against onednn: built without oneDNN (libdnnl-dev)");
     if ((s = tutti_net_load(&net, o->net))) goto out;
+    if ((s = check_layers(o->layer, net))) goto out;
     if ((s = tutti_alloc(&report, 1, sizeof *report))) goto out;
     if ((s = set_up(&setup, o))) goto out;
     for (int i = 0; i < 10; i++) report->peak = fmax(report->peak, measure_peak(&setup));
