@@ -114,20 +114,6 @@ typedef struct outcome {
     opponent opponent;
 } outcome;
 
-static tutti_status one_step(tutti_trainer *t, double *seconds)
-{
-    tutti_pulse_news news;
-    double norm;
-    TUTTI_TRY(tutti_comm_barrier(t->comm));
-    const double start = tutti_now();
-    TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
-    /* what is still under way belongs to this step */
-    TUTTI_TRY(tutti_sync_settle(t));
-    TUTTI_TRY(tutti_comm_barrier(t->comm));
-    *seconds = tutti_now() - start;
-    return TUTTI_OK;
-}
-
 /* Steps that follow each other without a barrier, as in training. */
 static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 {
@@ -136,7 +122,7 @@ static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
     TUTTI_TRY(tutti_comm_barrier(t->comm));
     const double start = tutti_now();
     for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
-    TUTTI_TRY(tutti_sync_settle(t));
+    TUTTI_TRY(tutti_trainer_rest(t)); /* what is still under way belongs to these steps */
     TUTTI_TRY(tutti_comm_barrier(t->comm));
     *seconds = (tutti_now() - start) / count;
     return TUTTI_OK;
@@ -157,7 +143,7 @@ static tutti_status let_opponent_step(tutti_trainer *t, opponent *o)
 static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
 {
     double seconds, peak;
-    TUTTI_TRY(one_step(t, &seconds));
+    TUTTI_TRY(steady_steps(t, 1, &seconds));
     tutti_model_reset_times(t->model);
     for (int i = 0; i < s->steps; i++) {
         TUTTI_TRY(tutti_rates_fma(&peak, t->row, t->team, 0.01));

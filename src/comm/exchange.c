@@ -272,6 +272,7 @@ void tutti_exchange_destroy(tutti_exchange **exchange)
 {
     tutti_exchange *x = *exchange;
     if (!x) return;
+    TUTTI_ASSERT(tutti_exchange_is_done(x) || atomic_load(&x->comm->engine.failed));
     if (x->id >= 0) x->comm->id_used[x->id] = 0;
     tutti_free(x->name);
     tutti_free(x->rank);

@@ -69,6 +69,13 @@ tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news
     return tutti_pulse_beat(t, tutti_model_ranks(t->model), news);
 }
 
+tutti_status tutti_trainer_rest(tutti_trainer *t)
+{
+    tutti_pulse_news late;
+    TUTTI_TRY(tutti_pulse_flush(t, &late));
+    return tutti_sync_settle(t);
+}
+
 static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
 {
     const double start = tutti_now();
@@ -257,16 +264,6 @@ static tutti_status run_steps(tutti_trainer *t, loop *l)
     return TUTTI_OK;
 }
 
-/* All ranks leave the loop alike, whatever the reason. What is under way then still reads and
- * writes the model, and must arrive before anything is taken apart. */
-static tutti_status come_to_rest(tutti_trainer *t, tutti_status reason)
-{
-    tutti_pulse_news late;
-    TUTTI_TRY(tutti_pulse_flush(t, &late));
-    TUTTI_TRY(tutti_sync_settle(t));
-    return reason;
-}
-
 /* ---- the whole call ---- */
 
 static tutti_status open_outputs(tutti_trainer *t)
@@ -300,7 +297,9 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
     t->begun = l.last_checkpoint = tutti_now();
-    TUTTI_TRY(come_to_rest(t, run_steps(t, &l)));
+    const tutti_status reason = run_steps(t, &l); /* the same on all ranks */
+    TUTTI_TRY(tutti_trainer_rest(t));
+    TUTTI_TRY(reason);
     const double seconds = tutti_now() - t->begun;
     const int64_t steps = t->step - l.first_step;
     *result = (tutti_train_result){

@@ -134,6 +134,10 @@ tutti_status tutti_trainer_choose_plan(tutti_trainer *trainer,
 tutti_status tutti_trainer_step(tutti_trainer *trainer, double *norm,
                                 tutti_pulse_news *news) TUTTI_MUST_CHECK;
 
+/* Collective. Waits for what steps have begun and what is still under way, parameters and news:
+ * it reads and writes the model, and must arrive before anything is taken apart. */
+tutti_status tutti_trainer_rest(tutti_trainer *trainer) TUTTI_MUST_CHECK;
+
 /* ---- sync.c ---- */
 
 tutti_status tutti_sync_create(tutti_trainer *trainer) TUTTI_MUST_CHECK;
