@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
+#include <pty.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "train/progress.h"
@@ -200,12 +202,29 @@ static void confusions_are_shown(void **state)
     close_shown(&s);
 }
 
+static void a_terminal_has_a_width(void **state)
+{
+    (void)state;
+    const struct winsize widths[] = {{.ws_col = 0}, {.ws_col = 90}};
+    for (int i = 0; i < 2; i++) {
+        int master, slave;
+        assert_int_equal(openpty(&master, &slave, NULL, NULL, &widths[i]), 0);
+        FILE *stream = fdopen(slave, "w");
+        const tutti_progress_options options = tutti_progress_defaults(stream);
+        assert_int_equal(options.terminal, widths[i].ws_col > 0);
+        assert_int_equal(options.columns, widths[i].ws_col);
+        fclose(stream);
+        close(master);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_texts_are_readable),
         cmocka_unit_test(off_a_terminal_lines_stay),
         cmocka_unit_test(on_a_terminal_one_line_is_rewritten),
+        cmocka_unit_test(a_terminal_has_a_width),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
         cmocka_unit_test(what_is_unknown_is_not_shown),
         cmocka_unit_test(silence_is_silent),

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { LINE_BYTES = 512, WIDEST_BAR = 30, NARROWEST_BAR = 8 };
+enum { LINE_BYTES = 512, WIDEST_BAR = 30, NARROWEST_BAR = 8, NARROWEST_TERMINAL = 20 };
 
 struct tutti_progress {
     tutti_progress_options options;
@@ -142,18 +142,20 @@ static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
 
 /* ---- The progress ------------------------------------------------------------------------- */
 
-tutti_progress_options tutti_progress_defaults(FILE *stream)
-{
-    const bool terminal = stream && isatty(fileno(stream));
-    return (tutti_progress_options){stream, terminal, 0, terminal ? 0.1 : 5};
-}
-
+/* 0: not a terminal, or one without a width: mpirun gives its ranks such a one even when its own
+ * output goes to a file. */
 static int columns_of(FILE *stream)
 {
     struct winsize size = {0};
-    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
-        return size.ws_col < LINE_BYTES ? size.ws_col : LINE_BYTES - 1;
-    return 80;
+    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return 0;
+    return size.ws_col < LINE_BYTES ? size.ws_col : LINE_BYTES - 1;
+}
+
+tutti_progress_options tutti_progress_defaults(FILE *stream)
+{
+    const int columns = stream ? columns_of(stream) : 0;
+    const bool terminal = columns >= NARROWEST_TERMINAL;
+    return (tutti_progress_options){stream, terminal, columns, terminal ? 0.1 : 5};
 }
 
 tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options options,
@@ -164,7 +166,6 @@ tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options 
     *p = (tutti_progress){
         .options = options, .pace = *pace, .done = done, .started = tutti_now(), .printed = -1};
     snprintf(p->unit, sizeof p->unit, "%s", unit);
-    if (options.stream && options.columns <= 0) p->options.columns = columns_of(options.stream);
     *out = p;
     return TUTTI_OK;
 }

@@ -19,11 +19,11 @@
 typedef struct tutti_progress_options {
     FILE *stream;  /* borrowed; NULL: silence */
     bool terminal; /* rewrite one line */
-    int columns;   /* of the terminal; 0: ask it, else 80 */
+    int columns;   /* of the terminal */
     double every;  /* seconds between two lines off a terminal (two rewrites on one: 0.1) */
 } tutti_progress_options;
 
-/* As the stream deserves: a terminal if it is one. */
+/* As the stream deserves: a terminal if it is one that has a width. */
 tutti_progress_options tutti_progress_defaults(FILE *stream);
 
 /* Where a run stands. NaN: not known, not shown. */

@@ -126,12 +126,12 @@ static tutti_status report_layer(tutti_trainer *t, int layer, double steps)
 }
 
 typedef struct rank_report {
-    double compute;
+    double compute, waiting;
 } rank_report;
 
-static tutti_status report_ranks(tutti_trainer *t, double seconds, double steps)
+static tutti_status report_ranks(tutti_trainer *t, double steps)
 {
-    rank_report mine = {.compute = t->compute}, *all = NULL;
+    rank_report mine = {t->compute, t->stepping - t->compute}, *all = NULL;
     if (t->ranks == 1) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
     tutti_status s = tutti_comm_allgather(t->comm, &mine, sizeof mine, all);
@@ -141,8 +141,8 @@ static tutti_status report_ranks(tutti_trainer *t, double seconds, double steps)
     for (int r = 0; s == TUTTI_OK && r < t->ranks && r < 16; r++)
         tutti_progress_say(
             t->progress, "  rank %-4d %-16s computing %8.2f ms, waiting %7.2f ms a step%s", r,
-            tutti_comm_host(t->comm, r), all[r].compute / steps * 1e3,
-            (seconds - all[r].compute) / steps * 1e3, r == slowest ? "  <- computes longest" : "");
+            tutti_comm_host(t->comm, r), all[r].compute / steps * 1e3, all[r].waiting / steps * 1e3,
+            r == slowest ? "  <- computes longest" : "");
     tutti_free(all);
     return s;
 }
@@ -168,11 +168,11 @@ static void say_summary(tutti_trainer *t, double seconds, int64_t steps)
     char time[32], memory[32];
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    const double rate = (double)(steps * t->settings.batch) / seconds;
+    const double rate = (double)(steps * t->settings.batch) / t->stepping;
     tutti_progress_say(
         t->progress,
-        "done: %lld steps in %s, %.1f samples/s, %.1f %% of the FMA "
-        "peak, %s at most",
+        "done: %lld steps in %s with evaluation and checkpoints, %.1f samples/s and %.1f %% of the "
+        "FMA peak without, %s at most",
         (long long)steps, tutti_format_time(time, seconds), rate,
         t->peak > 0 ? 100 * rate * (double)tutti_net_total(t->net).train_flops / t->peak : NAN,
         tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
@@ -184,7 +184,7 @@ tutti_status tutti_trainer_report(tutti_trainer *t, double seconds, int64_t step
         tutti_progress_say(t->progress, "  %-12s %9s %9s %9s %9s %9s  %s", "ms a step", "forward",
                            "weights", "data", "comm", "exposed", "sent");
         for (int i = 0; i < t->net->layer_count; i++) TUTTI_TRY(report_layer(t, i, (double)steps));
-        TUTTI_TRY(report_ranks(t, seconds, (double)steps));
+        TUTTI_TRY(report_ranks(t, (double)steps));
         say_summary(t, seconds, steps);
     }
     return write_trace(t);

@@ -66,7 +66,9 @@ tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news
     TUTTI_TRY(tutti_sync_finish(t, norm));
     t->compute += tutti_now() - start - t->data_wait - t->step_exposed;
     t->step++;
-    return tutti_pulse_beat(t, tutti_model_ranks(t->model), news);
+    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_ranks(t->model), news));
+    t->stepping += tutti_now() - start;
+    return TUTTI_OK;
 }
 
 tutti_status tutti_trainer_rest(tutti_trainer *t)
@@ -310,7 +312,7 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
         .top1 = t->last_top1,
         .top5 = t->last_top5,
         .seconds = seconds,
-        .samples_per_s = (double)(steps * t->settings.batch) / seconds,
+        .samples_per_s = t->stepping > 0 ? (double)(steps * t->settings.batch) / t->stepping : 0,
         .exit_code = tutti_signals_exit_code(l.asked),
     };
     TUTTI_TRY(tutti_trainer_report(t, seconds, steps));

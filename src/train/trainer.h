@@ -106,7 +106,8 @@ typedef struct tutti_trainer {
     double begun;        /* when the first step began: time 0 of a trace */
     double step_exposed; /* seconds of this step spent waiting for communication */
     double data_wait;    /* ... for data */
-    double compute;      /* seconds of all steps of this rank, without waiting */
+    double stepping;     /* seconds of all steps of this rank; evaluations, checkpoints left out */
+    double compute;      /* ... and without waiting */
     double steady;       /* seconds of the steps of this call after the first, and how many */
     int64_t steady_steps;
     double steady_data; /* ... of which waiting for data */
