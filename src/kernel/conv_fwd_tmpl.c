@@ -86,51 +86,15 @@ INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, const tutti_conv_segme
         }
 }
 
-/* A tile that is finished but has not left. A short sum ends before a burst of stores around the
- * caches is through, so its tile waits in the first-level cache, [block][pixel][16], and leaves
- * during the next sum. */
-typedef struct parcel {
-    const float *from;
-    float *to;
-    int blocks; /* still here */
-} parcel;
-
-enum { SENT_AT_ONCE = 2 }; /* blocks, before each row of the kernel */
-
-INLINE parcel hold(float *wait, const vf *acc, float *y, int nb, int width)
-{
-    UNROLL(4)
-    for (int b = 0; b < nb; b++) UNROLL(14)
-    for (int p = 0; p < width; p++) UNROLL(16)
-    for (int v = 0; v < VECTORS; v++)
-        vf_store(wait + (b * width + p) * 16 + v * VLEN, acc[(p * nb + b) * VECTORS + v]);
-    return (parcel){wait, y, nb};
-}
-
-INLINE void send_block(parcel *p, const tutti_conv_tile *t, int width)
-{
-    const float *from = p->from;
-    float *to = p->to;
-    UNROLL(14)
-    for (int i = 0; i < width; i++, from += 16, to += t->y_pixel) UNROLL(16)
-    for (int v = 0; v < 16; v += VLEN) vf_stream(to + v, vf_load(from + v));
-    p->from = from;
-    p->to += t->y_output;
-    FORGET(p->to); /* or the two pointers share a vector register, which an accumulator needs */
-    p->blocks--;
-}
-
 /* The sum when each kernel row is one run of channels that touches all pixels. */
 INLINE void sum_whole(vf *acc, const tutti_conv_tile *t, const tutti_conv_segment *seg,
-                      const float *x, const float *w, int nv, int width, parcel *last)
+                      const float *x, const float *w, int nv, int width)
 {
     const int channels = seg->ranges[TUTTI_CONV_CLIP].channels;
     for (int b = 0; b < t->blocks; b++)
-        for (int r = 0; r < t->rows; r++) {
-            for (int i = 0; i < SENT_AT_ONCE && last->blocks; i++) send_block(last, t, width);
+        for (int r = 0; r < t->rows; r++)
             run(acc, nv, 0, width, x + b * t->x_block + r * t->x_row, t->x_pixel,
                 w + b * t->w_block + r * t->w_row, t->w_output, channels);
-        }
 }
 
 /* Pixels of one block of features, in y or in the mask. Nothing is known about the pointer, so that
@@ -198,18 +162,13 @@ INLINE void run_tile(const tutti_conv_tile *t, const tutti_conv_segment *seg, co
 {
     const int nv = nb * VECTORS;
     const tutti_conv_tile own = *t; /* nothing y could overlap */
-    float wait[ACCUMULATORS * VLEN] __attribute__((aligned(64)));
-    parcel last = {NULL, NULL, 0};
-    const bool holds = kind == TUTTI_CONV_WHOLE && own.stream &&
-                       own.blocks * own.rows * SENT_AT_ONCE >= nb; /* all leave in time */
     for (int i = 0; i < seg->tiles; i++) {
         vf acc[ACCUMULATORS];
         start(acc, &own, y, nb, width);
-        if (kind == TUTTI_CONV_WHOLE) sum_whole(acc, &own, seg, x, w, nv, width, &last);
+        if (kind == TUTTI_CONV_WHOLE) sum_whole(acc, &own, seg, x, w, nv, width);
         else sum_ranges(acc, &own, seg, x, w, nv, width, kind == TUTTI_CONV_DENSE);
         if (own.finish) finish(acc, &own, mask ? (float *)mask + i * seg->y_next : NULL, nb, width);
-        if (holds && i + 1 < seg->tiles) last = hold(wait, acc, y, nb, width);
-        else if (own.stream) store(acc, &own, y, nb, width, true);
+        if (own.stream) store(acc, &own, y, nb, width, true);
         else store(acc, &own, y, nb, width, false);
         x += seg->x_next;
         y += seg->y_next;

@@ -77,6 +77,21 @@ static ahead rows_ahead(const float *image, long row_floats, int row, int rows, 
     return (ahead){image + begin * row_floats, image + end * row_floats};
 }
 
+/* Few taps and channels make few tiles, each a walk over a whole strip: then each tile fetches the
+ * next strip of one block of dy, a line a pixel. Strips follow each other in memory. */
+typedef struct follower {
+    int blocks; /* that are still to be fetched */
+    long ahead; /* floats from this tile's dy to the next block's next strip */
+} follower;
+
+static long follow(follower *f, long block)
+{
+    if (!f->blocks) return 0;
+    f->blocks--;
+    f->ahead += block;
+    return f->ahead - block;
+}
+
 /* What the loops over taps and channels have in common: one channel block of x by the feature
  * blocks of one register tile. */
 typedef struct patch {
@@ -86,6 +101,7 @@ typedef struct patch {
     const float *x, *dy;
     float *dw;
     ahead *next_x, *next_dy;
+    follower *next_strip;
 } patch;
 
 /* A rectangle of outputs that touch 'taps' taps from (r, s) on; taps > 1 only where they are one
@@ -107,7 +123,7 @@ static void run_taps(const tutti_conv *conv, const patch *p, const tutti_conv_gr
         const int width = tutti_ceil_div(left, parts);
         fetch(p->next_x);
         fetch(p->next_dy);
-        p->tile[width - 1](piece, rows, cols, x, dy, dw);
+        p->tile[width - 1](piece, rows, cols, x, dy, dw, follow(p->next_strip, g->dy_block));
         x += width;
         dw += width * TUTTI_BLOCK;
         left -= width;
@@ -162,6 +178,11 @@ static int rows_read(const tutti_conv_shape *shape, int end)
     return (end - 1) * shape->stride_h - shape->pad_top + (shape->r - 1) * shape->dilation_h + 1;
 }
 
+static long strip_floats(strip at)
+{
+    return (long)(at.row_end - at.row_begin) * (at.col_end - at.col_begin) * TUTTI_BLOCK;
+}
+
 /* A strip of the sample whose part begins at x and dy; 'first' is the first of its grain. */
 static void sum_strip(const tutti_conv *conv, const part *pt, place p, const float *x,
                       const float *dy, strip at, bool first)
@@ -189,9 +210,12 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
             const int f = tutti_share_begin(pt->nf, tiles, i);
             const int blocks = tutti_share_begin(pt->nf, tiles, i + 1) - f;
             ahead next_x = {0}, next_dy = {0};
+            follower next_strip = {0};
             if (i == 0)
                 next_x = rows_ahead(x + c * g->x_block, g->x_row, x_row, x_rows, conv->shape.h);
-            if (c < blocks)
+            if (g->merged && g->column_count == 1)
+                next_strip = (follower){blocks, strip_floats(at)};
+            else if (c < blocks)
                 next_dy = rows_ahead(dy + (f + c) * g->dy_block, g->dy_row, at.row_end,
                                      at.row_end - at.row_begin, conv->out_h);
             const patch own = {
@@ -204,6 +228,7 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
                 .dw = p.dw + f * p.feature + c * g->w_tile,
                 .next_x = &next_x,
                 .next_dy = &next_dy,
+                .next_strip = &next_strip,
             };
             run_strip(conv, &own, at);
         }

@@ -68,9 +68,10 @@ typedef struct tutti_conv_gradient_piece {
 } tutti_conv_gradient_piece;
 
 /* A tile of backward-weights: some channels of x by some blocks of 16 features, summed over rows
- * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. */
+ * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. With every pixel of dy the line
+ * 'ahead' floats behind it comes to the second-level cache; 0: none. */
 typedef void tutti_conv_gradient_fn(const tutti_conv_gradient_piece *piece, int rows, int cols,
-                                    const float *x, const float *dy, float *dw);
+                                    const float *x, const float *dy, float *dw, long ahead);
 
 /* A row's tiles: how wide one may be (in pixels, or in channels of x) for each number of blocks of
  * features, and the functions, [blocks - 1][width - 1]. */

@@ -27,26 +27,17 @@ INLINE float *block_of(float *dw, long dw_output, int b)
     return block;
 }
 
-INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols, const float *x,
-                     const float *dy, float *dw, int nb, int width)
+/* acc[c][k] += x[row][col][c] * dy[row][col][k] */
+INLINE void sum_pixels(vf *acc, const tutti_conv_gradient_piece *piece, int rows, int cols,
+                       const float *x, const float *dy, long ahead, int nb, int width, bool fetches)
 {
     const int nv = nb * VECTORS;
-    vf acc[ACCUMULATORS];
-    if (piece->fresh) UNROLL(28)
-    for (int i = 0; i < nv * width; i++) acc[i] = vf_zero();
-    else UNROLL(4) for (int b = 0; b < nb; b++)
-    {
-        const float *block = block_of(dw, piece->dw_output, b);
-        UNROLL(12)
-        for (int c = 0; c < width; c++) UNROLL(16)
-        for (int v = 0; v < VECTORS; v++)
-            acc[c * nv + b * VECTORS + v] = vf_load(block + c * 16 + v * VLEN);
-    }
     const tutti_conv_gradient_piece own = *piece;
     for (; rows; rows--, x += own.x_row, dy += own.dy_row) {
         const float *xp = x, *dp = dy;
         for (int col = cols; col; col--, xp += own.x_pixel, dp += 16) {
             vf d[MAX_BLOCKS * VECTORS];
+            if (fetches) __builtin_prefetch(dp + ahead, 0, 2);
             UNROLL(16)
             for (int v = 0; v < nv; v++) {
                 d[v] = vf_load(dp + v / VECTORS * own.dy_output + v % VECTORS * VLEN);
@@ -61,6 +52,25 @@ INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols,
             }
         }
     }
+}
+
+INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols, const float *x,
+                     const float *dy, float *dw, long ahead, int nb, int width)
+{
+    const int nv = nb * VECTORS;
+    vf acc[ACCUMULATORS];
+    if (piece->fresh) UNROLL(28)
+    for (int i = 0; i < nv * width; i++) acc[i] = vf_zero();
+    else UNROLL(4) for (int b = 0; b < nb; b++)
+    {
+        const float *block = block_of(dw, piece->dw_output, b);
+        UNROLL(12)
+        for (int c = 0; c < width; c++) UNROLL(16)
+        for (int v = 0; v < VECTORS; v++)
+            acc[c * nv + b * VECTORS + v] = vf_load(block + c * 16 + v * VLEN);
+    }
+    if (ahead) sum_pixels(acc, piece, rows, cols, x, dy, ahead, nb, width, true);
+    else sum_pixels(acc, piece, rows, cols, x, dy, 0, nb, width, false);
     UNROLL(4)
     for (int b = 0; b < nb; b++) {
         float *block = block_of(dw, piece->dw_output, b);
@@ -73,9 +83,9 @@ INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols,
 
 #define TILE(nb, width)                                                                         \
     static void tile_##nb##_##width(const tutti_conv_gradient_piece *piece, int rows, int cols, \
-                                    const float *x, const float *dy, float *dw)                 \
+                                    const float *x, const float *dy, float *dw, long ahead)     \
     {                                                                                           \
-        run_tile(piece, rows, cols, x, dy, dw, nb, width);                                      \
+        run_tile(piece, rows, cols, x, dy, dw, ahead, nb, width);                               \
     }
 #define ENTRY(nb, width) [nb - 1][width - 1] = tile_##nb##_##width,
 
