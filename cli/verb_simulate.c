@@ -36,7 +36,7 @@ static const cli_option options[] = {
     {"straggler",    CLI_REAL, TO(straggler), 1, 1000, "1", .value = "FACTOR",
      .help = "let one node compute so many times slower"},
     {"steps",        CLI_INT,  TO(steps), 0, 64, "0",
-     .help = "to simulate, at least 2: the first does not count; 0: 3, above 64 nodes 2"},
+     .help = "to simulate, at least 2, measured from one backward pass to the next; 0: 3, above 64 nodes 2"},
     {"plot",         CLI_TEXT, TO(plot), .value = "FILE.svg", .help = "draw the scaling curve"},
     {"trace",        CLI_TEXT, TO(trace), .value = "FILE.json",
      .help = "what every node of the last number of nodes did when, for ui.perfetto.dev"},

@@ -128,26 +128,28 @@ static tutti_status simulate(sim_scenario *s)
         sg_host_set_data(sg_host_by_name(name), &ranks[i]);
     }
     simgrid_load_deployment(s->deployment);
-    simgrid_run(); /* the last rank ends the process, sim_finish */
+    simgrid_run(); /* the last rank ends the process, sim_is_done */
     return tutti_fail(TUTTI_COMM, "the simulation ended before its last step");
 }
 
 /* ---- the answer ---- */
 
-/* The first step waits for nobody's parameters: it does not count. */
-_Noreturn void sim_finish(sim_scenario *s)
+static _Noreturn void finish(sim_scenario *s)
 {
     const int counted = s->steps - 1;
     sim_links_find_busiest(s);
-    double exposed = 0;
-    for (int i = 1; i < s->steps; i++) exposed += s->exposed[i];
-    printf("step_s %.9g\n", (s->end[counted] - s->end[0]) / counted);
-    printf("exposed_s %.9g\n", exposed / counted / s->nodes);
+    printf("step_s %.9g\n", (s->turn[counted] - s->turn[0]) / counted);
+    printf("exposed_s %.9g\n", s->exposed / counted / s->nodes);
     printf("bytes_sent %.9g\n", (double)s->bytes_sent / counted);
     printf("busiest_share %.6g\n", s->busiest);
     printf("busiest_link %s\n", *s->busiest_link ? s->busiest_link : "-");
     fflush(stdout);
     _exit(0);
+}
+
+void sim_is_done(sim_scenario *s)
+{
+    if (++s->done == s->nodes) finish(s);
 }
 
 int main(int argc, char **argv)

@@ -22,11 +22,43 @@ enum {
     TRACE_EVENTS = 4096
 };
 
+/* ---- turns ---- */
+
+static uint64_t bytes_sent(const tutti_trainer *t)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < t->sync_count; i++)
+        if (t->syncs[i].exchange)
+            bytes += tutti_exchange_statistics(t->syncs[i].exchange).bytes_sent;
+    for (int i = 0; i < tutti_model_move_count(t->model); i++)
+        bytes += tutti_exchange_statistics(t->moves[i]).bytes_sent;
+    return bytes;
+}
+
+static void turn(sim_rank *r)
+{
+    sim_scenario *s = r->scenario;
+    const double now = simgrid_get_clock(), exposed = r->exposed + r->trainer->step_exposed;
+    const uint64_t sent = bytes_sent(r->trainer);
+    const int step = r->turns++;
+    s->turn[step] = fmax(s->turn[step], now);
+    if (step == 0) {
+        r->exposed -= exposed;
+        r->sent_before = sent;
+        if (r->number == 0) sim_links_watch(s);
+    }
+    if (r->turns < s->steps) return;
+    s->exposed += exposed;
+    if (sent - r->sent_before > s->bytes_sent) s->bytes_sent = sent - r->sent_before;
+    if (!s->trace) sim_is_done(s);
+}
+
 /* ---- what stands in for the arithmetic ---- */
 
 static void compute(void *user, int layer, tutti_layer_pass pass)
 {
     sim_rank *r = user;
+    if (pass != TUTTI_PASS_FORWARD && r->turns == r->trainer->step) turn(r);
     const tutti_pass_seconds *t = &r->scenario->prediction->layer[layer].compute;
     const double seconds[] = {[TUTTI_PASS_FORWARD] = t->forward,
                               [TUTTI_PASS_WEIGHTS] = t->weights,
@@ -89,20 +121,8 @@ static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
     TUTTI_TRY(tutti_sync_finish(t, &norm));
     t->step++;
     TUTTI_TRY(tutti_pulse_beat(t, tutti_model_ranks(t->model), &news));
-    s->exposed[step] += t->step_exposed;
-    s->end[step] = fmax(s->end[step], simgrid_get_clock());
+    r->exposed += t->step_exposed;
     return TUTTI_OK;
-}
-
-static uint64_t bytes_sent(const tutti_trainer *t)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < t->sync_count; i++)
-        if (t->syncs[i].exchange)
-            bytes += tutti_exchange_statistics(t->syncs[i].exchange).bytes_sent;
-    for (int i = 0; i < tutti_model_move_count(t->model); i++)
-        bytes += tutti_exchange_statistics(t->moves[i]).bytes_sent;
-    return bytes;
 }
 
 /* What the last step began ends here when the trace shall show it. */
@@ -115,9 +135,8 @@ static tutti_status write_trace(const sim_rank *r, tutti_trainer *t, double orig
     return r->number ? TUTTI_OK : tutti_trace_join(path, t->ranks);
 }
 
-static void say_done(sim_scenario *s, int step)
+static void say_done(int step)
 {
-    if (step == 0) sim_links_watch(s);
     printf("done %d\n", step + 1);
     fflush(stdout);
 }
@@ -127,14 +146,10 @@ static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
     sim_scenario *s = r->scenario;
     TUTTI_TRY(tutti_comm_barrier(t->comm));
     const double origin = simgrid_get_clock();
-    uint64_t first = 0;
     for (int step = 0; step < s->steps; step++) {
         TUTTI_TRY(one_step(r, t, step));
-        if (step == 0) first = bytes_sent(t);
-        if (r->number == 0) say_done(s, step);
+        if (r->number == 0) say_done(step);
     }
-    const uint64_t bytes = bytes_sent(t) - first;
-    if (bytes > s->bytes_sent) s->bytes_sent = bytes;
     return write_trace(r, t, origin);
 }
 
@@ -199,7 +214,8 @@ void sim_rank_main(int argc, char **argv)
                        .net = s->net,
                        .plan = s->plan,
                        .stand_in = &stand_in};
+    r->trainer = &t;
     if (live(r, &t) != TUTTI_OK) sim_fail(r);
-    if (++s->done == s->nodes) sim_finish(s);
+    if (s->trace) sim_is_done(s);
     sg_actor_suspend(sg_actor_self()); /* the others may still want something of this rank */
 }

@@ -10,6 +10,10 @@
  *   memory       large blocks are floats whose values do not matter: all ranks share one; the
  *                engine's inboxes share all but their beginnings, where small messages arrive.
  *
+ * A step is measured from turn to turn, from where backward begins to where it begins again. What
+ * backward begins to exchange the next forward waits for, so all of it lies between two turns: it
+ * takes one step's messages to measure one, not two, and from 128 nodes on that takes minutes.
+ *
  * All ranks are contexts of one process and one thread: what they share needs no lock. */
 #ifndef TUTTI_SIM_H
 #define TUTTI_SIM_H
@@ -54,13 +58,13 @@ typedef struct sim_scenario {
     int inbox_file; /* what they share */
     void *payload;  /* what is sent instead of it; SimGrid knows that it need not be copied */
 
-    /* what came out */
-    double end[SIM_MOST_STEPS];     /* when the last rank had done each step */
-    double exposed[SIM_MOST_STEPS]; /* seconds waited, the sum of all ranks */
-    uint64_t bytes_sent;            /* by the rank that sent most, in the steps that count */
-    int done;                       /* ranks that have done all steps */
-    double watched;                 /* since when links are */
-    double busiest;                 /* share of the time a link was in use, the largest */
+    /* what came out, from the first turn to the last */
+    double turn[SIM_MOST_STEPS]; /* when the last rank turned in each step */
+    double exposed;              /* seconds waited, the sum of all ranks */
+    uint64_t bytes_sent;         /* by the rank that sent most */
+    int done;                    /* ranks that have come to the end */
+    double watched;              /* since when links are */
+    double busiest;              /* share of the time a link was in use, the largest */
     char busiest_link[128];
 } sim_scenario;
 
@@ -73,12 +77,17 @@ typedef struct sim_rank {
     sim_scenario *scenario;
     int number;
     tutti_comm *comm;
-    double slowness;   /* of this step's computing; 1: as the platform says */
-    double debt;       /* seconds of work the communication thread has not yet taken time for */
-    double free_again; /* when it is done with what it took time for */
-    double until;      /* when the compute thread is done with what it computes */
-    double left;       /* seconds of computing, less than can be told from none */
-    double rang;       /* when the last alarm was to ring */
+    const tutti_trainer *trainer;
+    int turns;      /* done */
+    double exposed; /* seconds waited in steps that are done, less those before the first turn */
+    uint64_t sent_before; /* bytes, the first turn */
+    double slowness;      /* of this step's computing; 1: as the platform says */
+    double debt;          /* seconds of work the communication thread has not yet taken time for */
+    double free_again;    /* when it is done with what it took time for */
+    double stolen;        /* seconds that messages posted since took from computing */
+    double until;         /* when the compute thread is done with what it computes */
+    double left;          /* seconds of computing, less than can be told from none */
+    double rang;          /* when the last alarm was to ring */
     sim_alarm alarms[SIM_ALARMS];
     int alarm_count;
     MPI_Request *waited_for; /* memory for a list */
@@ -87,9 +96,9 @@ typedef struct sim_rank {
 
 /* ---- main.c ---- */
 
-/* Prints what came out and ends the process: letting every rank finish what the steps that do not
- * count have begun would double the time. */
-_Noreturn void sim_finish(sim_scenario *scenario);
+/* One more rank has come to the end. After the last one prints what came out and ends the process,
+ * whatever is under way. */
+void sim_is_done(sim_scenario *scenario);
 
 /* ---- rank.c ---- */
 

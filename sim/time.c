@@ -4,8 +4,8 @@
  * as well, as the communication thread would beside it, and lets the engine go on when there is
  * one. The work of that thread (posting messages, adding, updating) is a debt: beside computing the
  * engine rests until it is paid; while the rank only waits, the wait grows by it. Where cores are
- * scarce the platform says how much of its speed computing loses while the channel is in use
- * ("steals").
+ * scarce the platform says how much of the time that messages take beside computing is lost to it
+ * ("steals", "beside"): computing takes that much longer for each.
  *
  * The linker puts the functions named __wrap_* in the place of those they are named after. */
 #include <simgrid/actor.h>
@@ -82,6 +82,13 @@ static double post_seconds(const sim_rank *r)
     return fmin(fmax(r->scenario->platform->latency / 4, POST_LEAST), POST_MOST);
 }
 
+/* What a message takes from computing that goes on beside it. */
+static double stolen_seconds(const sim_rank *r, double bytes)
+{
+    const tutti_platform *p = r->scenario->platform;
+    return p->steals * fmax(p->beside, 1) * bytes / p->link;
+}
+
 /* The engine watches for jams. */
 static double between_looks(const sim_rank *r)
 {
@@ -104,6 +111,7 @@ STAND_IN(int, MPI_Irecv, void *data, int count, MPI_Datatype type, int from, int
 {
     sim_rank *r = sim_self();
     sim_owe(r, post_seconds(r));
+    r->stolen += stolen_seconds(r, count);
     data = sim_payload(r->scenario, data, count);
     return __real_MPI_Irecv(data, count, type, from, tag, comm, request);
 }
@@ -198,11 +206,13 @@ static void look(sim_rank *r, double seconds)
 void sim_compute(sim_rank *r, double seconds)
 {
     double left = seconds * r->slowness + r->left;
-    const double speed = 1 - r->scenario->platform->steals;
+    r->stolen = 0; /* from nobody, while the rank waited */
     while (left > r->scenario->precision && !tutti_comm_is_idle(r->comm)) {
         const double now = simgrid_get_clock();
-        look(r, fmin(between_looks(r), left / speed));
-        left -= (fmax(simgrid_get_clock(), fmin(r->rang, r->until)) - now) * speed;
+        look(r, fmin(between_looks(r), left));
+        left -= fmax(simgrid_get_clock(), fmin(r->rang, r->until)) - now;
+        left += r->stolen;
+        r->stolen = 0;
     }
     if (left > r->scenario->precision) {
         sg_actor_sleep_for(left);

@@ -18,11 +18,11 @@ typedef struct tutti_simulate_options {
     const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
     int batch_size;       /* of all nodes together; 0: the net's */
-    int steps;            /* simulated; the first does not count; 0: 3, above 64 nodes 2 */
-    bool overlap;         /* communicate behind the computing */
-    bool priority;        /* the first layers first */
-    double jitter;        /* standard deviation of a node's computing from step to step, 0.02 */
-    double straggler;     /* how much slower one node computes; 1: like the others */
+    int steps;        /* simulated, measured from backward to backward; 0: 3, above 64 nodes 2 */
+    bool overlap;     /* communicate behind the computing */
+    bool priority;    /* the first layers first */
+    double jitter;    /* standard deviation of a node's computing from step to step, 0.02 */
+    double straggler; /* how much slower one node computes; 1: like the others */
     bool json;
     const char *plot;  /* write the scaling curve as SVG here */
     const char *trace; /* write a Chrome/Perfetto trace of the last number of nodes here */

@@ -16,6 +16,9 @@
 /* The shares of the time: the machine itself, the exchanges, and what is left for the nets. */
 static const double machine_share = 0.03, exchange_share = 0.15;
 
+/* Ranks that do not begin together took turns when it makes all of it so many times as long. */
+static const double crowd = 1.2;
+
 tutti_calibrate_options tutti_calibrate_defaults(void)
 {
     return (tutti_calibrate_options){.seconds = 100};
@@ -32,6 +35,17 @@ tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values, int
         for (size_t i = 0; i < n; i++) values[i] = fmax(values[i], all[(size_t)r * n + i]);
     tutti_free(all);
     return s;
+}
+
+tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end, double *seconds,
+                                    bool *crowded)
+{
+    double found[] = {end - start, end + c->clock, -(start + c->clock)};
+    TUTTI_TRY(tutti_calibration_slowest(c, found, 3));
+    const double all = found[1] + found[2];
+    *crowded = all > crowd * found[0];
+    *seconds = *crowded ? all : found[0];
+    return TUTTI_OK;
 }
 
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)
@@ -56,6 +70,19 @@ static tutti_status open_ranks(tutti_calibration *c)
     c->rank = tutti_comm_rank(c->comm);
     c->ranks = tutti_comm_size(c->comm);
     return TUTTI_OK;
+}
+
+/* Collective. Ranks of one host have one clock, and need not measure what it is apart. */
+static tutti_status compare_clocks(tutti_calibration *c)
+{
+    double *offsets = NULL;
+    TUTTI_TRY(tutti_alloc(&offsets, (size_t)c->ranks, sizeof *offsets));
+    const tutti_status s = tutti_comm_clock_offsets(c->comm, offsets);
+    const char *const host = tutti_comm_host(c->comm, c->rank);
+    if (s == TUTTI_OK && strcmp(host, tutti_comm_host(c->comm, 0)) != 0)
+        c->clock = offsets[c->rank];
+    tutti_free(offsets);
+    return s;
 }
 
 static tutti_status look(tutti_calibration *c, tutti_facts *facts)
@@ -154,6 +181,7 @@ static tutti_status measure(tutti_calibration *c)
 {
     const double seconds = c->options->seconds;
     const double exchanging = c->ranks > 1 ? seconds * exchange_share : 0;
+    TUTTI_TRY(compare_clocks(c));
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
     TUTTI_TRY(tutti_calibrate_zoo(c, seconds - (tutti_now() - c->begun)));

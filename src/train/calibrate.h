@@ -26,6 +26,7 @@ typedef struct tutti_calibration {
     tutti_caches caches;
     tutti_team *team;
     double begun;
+    double clock;             /* what this rank's clock is behind rank 0's, seconds */
     double memory_free;       /* of this rank, bytes */
     size_t updated;           /* parameters of the update that 'platform.update' is of */
     tutti_platform *platform; /* what is known so far: the same on all ranks */
@@ -34,6 +35,12 @@ typedef struct tutti_calibration {
 /* Collective. The largest of all ranks' values, one by one, in place. */
 tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
                                        int count) TUTTI_MUST_CHECK;
+
+/* Collective. What all ranks did from their 'start' to their 'end' took the slowest one *seconds.
+ * But where there are more ranks than cores they take turns, and each one's time leaves out its
+ * waiting for the first: then *seconds are from the first start to the last end, and *crowded. */
+tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end, double *seconds,
+                                    bool *crowded) TUTTI_MUST_CHECK;
 
 /* A line for people, on rank 0. */
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);

@@ -46,16 +46,18 @@ static tutti_status update(void *user, int layer)
     return TUTTI_OK;
 }
 
-/* What the step just done took on this rank becomes what is known. The layers of one step, not each
- * one's luckiest: their sum has to be a step. */
-static void keep_step(probe *p, double seconds)
+/* What the step just done took on this rank, 'seconds', becomes what is known. The layers of one
+ * step, not each one's luckiest: their sum has to be a step; in a crowd, one of 'whole' seconds. */
+static void keep_step(probe *p, double seconds, double whole)
 {
-    p->rest = seconds - p->updating;
-    p->update_seconds = p->updating;
+    const double scale = whole / seconds;
+    p->update_seconds = p->updating * scale;
+    p->rest = whole - p->update_seconds;
     for (int i = 0; i < p->net->layer_count; i++) {
         const tutti_layer_times t = tutti_model_times(p->model, i);
-        p->best[i] = (tutti_pass_seconds){t.forward, t.backward_weights, t.backward_data};
-        p->rest -= t.forward + t.backward_weights + t.backward_data;
+        p->best[i] = (tutti_pass_seconds){t.forward * scale, t.backward_weights * scale,
+                                          t.backward_data * scale};
+        p->rest -= (t.forward + t.backward_weights + t.backward_data) * scale;
     }
 }
 
@@ -69,16 +71,16 @@ static tutti_status step(probe *p, double *seconds, bool *calm)
     tutti_model_reset_times(p->model);
     const double start = tutti_now(), cpu = tutti_cpu_time();
     TUTTI_TRY(tutti_model_train(p->model, 0, p->input, p->labels));
-    const double mine = tutti_now() - start;
-    double found[] = {mine, cpu - tutti_cpu_time()};
-    found[1] /= found[0] * tutti_team_size(p->c->team);
-    TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
-    if (found[0] < p->best_step) {
-        p->best_step = found[0];
-        keep_step(p, mine);
+    const double end = tutti_now();
+    double idle = (cpu - tutti_cpu_time()) / ((end - start) * tutti_team_size(p->c->team));
+    bool crowded;
+    TUTTI_TRY(tutti_calibration_slowest(p->c, &idle, 1));
+    TUTTI_TRY(tutti_calibration_span(p->c, start, end, seconds, &crowded));
+    if (*seconds < p->best_step) {
+        p->best_step = *seconds;
+        keep_step(p, end - start, crowded ? *seconds : end - start);
     }
-    *seconds = found[0];
-    *calm = -found[1] > calm_share;
+    *calm = -idle > calm_share;
     return TUTTI_OK;
 }
 
@@ -167,10 +169,32 @@ static tutti_pass_seconds mean_of_equals(const probe *p, const char *key)
     return (tutti_pass_seconds){sum.forward / count, sum.weights / count, sum.data / count};
 }
 
+static double sum_of(const probe *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->net->layer_count; i++)
+        sum += p->best[i].forward + p->best[i].weights + p->best[i].data;
+    return sum;
+}
+
+static void scale_to(probe *p, double sum)
+{
+    const double scale = sum / sum_of(p);
+    for (int i = 0; i < p->net->layer_count; i++) {
+        p->best[i].forward *= scale;
+        p->best[i].weights *= scale;
+        p->best[i].data *= scale;
+    }
+}
+
+/* Of each layer the slowest rank's, and of their sum: not all layers are slow on the same rank. */
 static tutti_status keep_layers(probe *p)
 {
     const int layers = p->net->layer_count;
+    double sum = sum_of(p);
+    TUTTI_TRY(tutti_calibration_slowest(p->c, &sum, 1));
     TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best[0].forward, 3 * layers));
+    scale_to(p, sum);
     for (int i = 0; i < layers; i++) {
         tutti_layer_rate r = {.samples = p->samples};
         tutti_platform_key(&p->net->layers[i], p->net->layers[i].out.c, r.key);
