@@ -114,8 +114,8 @@ def train_tutti(tutti, net, spec, run, batch, steps, lr):
     """The losses of all steps, and the weights before the first and after the last."""
     command = [tutti, "train", net, "--data", spec, "--run", run, "--batch-size", batch, "--steps",
                steps, "--lr", lr, "--lr-schedule", "fixed", "--warmup", "0steps", "--momentum",
-               MOMENTUM, "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off", "--dropout", "off",
-               "--eval-every", "never", "--keep", 0, "--quiet"]
+               MOMENTUM, "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off",
+               "--dropout", "off", "--eval-every", "never", "--keep", 0, "--quiet"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")
