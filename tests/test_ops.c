@@ -233,11 +233,11 @@ static fenced random_scores(int n, int classes, double span)
 }
 
 /* x - max rounds (<= 2 span), exp has 1.1 ulp, the sum of positive terms has classes/16 + 5
- * roundings, the quotient one. */
+ * roundings, its inverse and the product one each. */
 static double softmax_error(int classes, double span)
 {
     const double term = 2.0 * span * half + 2.2 * half;
-    return 2.0 * term + (classes / 16 + 6) * half;
+    return 2.0 * term + (classes / 16 + 7) * half;
 }
 
 static void check_softmax(tutti_team *const teams[2], int n, int classes, double span)

@@ -68,24 +68,36 @@ FLAT(mask)
     EACH(i) vf_put(f->y + i, masked(vf_take(f->a + i), f->mask, i), stream);
 }
 
-INLINE void sigmoid(const tutti_flat *f, int count, size_t at, bool stream)
+/* e.g. lane 5 of 16 where the layer has 5 channels: it only fills up, and stays zero */
+INLINE vf channels_only(const tutti_flat *f, size_t at, vf x)
+{
+    const vi lane = vi_add(vi_lanes(), vi_set1((int)(at % TUTTI_BLOCK)));
+    return vf_select(vi_ge_u(lane, vi_set1(f->lanes)), vf_zero(), x);
+}
+
+INLINE void sigmoid_of(const tutti_flat *f, int count, size_t at, bool all, bool stream)
 {
     vf x[TOGETHER];
     TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
     vf_sigmoid(count, x);
     TOGETHER_EACH(i)
     {
-        const vi lane = vi_add(vi_lanes(), vi_set1((int)((at + i * VLEN) % TUTTI_BLOCK)));
-        const vm fills_up = vi_ge_u(lane, vi_set1(f->lanes));
-        vf_put(f->y + at + i * VLEN, vf_select(fills_up, vf_zero(), x[i]), stream);
+        const size_t here = at + i * VLEN;
+        vf_put(f->y + here, all ? x[i] : channels_only(f, here, x[i]), stream);
     }
+}
+
+INLINE void sigmoid(const tutti_flat *f, size_t begin, size_t end, bool all, bool stream)
+{
+    for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
+        sigmoid_of(f, TOGETHER, begin, all, stream);
+    for (; begin < end; begin += VLEN) sigmoid_of(f, 1, begin, all, stream);
 }
 
 FLAT(sigmoid)
 {
-    for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
-        sigmoid(f, TOGETHER, begin, stream);
-    for (; begin < end; begin += VLEN) sigmoid(f, 1, begin, stream);
+    if (f->lanes == TUTTI_BLOCK) sigmoid(f, begin, end, true, stream);
+    else sigmoid(f, begin, end, false, stream);
 }
 
 FLAT(sigmoid_backward)
@@ -137,7 +149,12 @@ FLAT(log)
 
 FLAT(pow_minus_3_4)
 {
-    EACH(i) vf_put(f->y + i, vf_pow_minus_3_4(vf_take(f->a + i)), stream);
+    EACH(i)
+    {
+        vf x = vf_take(f->a + i);
+        vf_pow_minus_3_4(1, &x, NULL);
+        vf_put(f->y + i, x, stream);
+    }
 }
 
 INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)

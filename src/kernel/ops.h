@@ -120,8 +120,8 @@ void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
 /* ---- local response normalisation across channels ---- */
 
 /* y = x * scale^-beta, scale = k + alpha/size * (sum of x^2 over channels c - size/2 ..
- * c + (size-1)/2), as Caffe and torch define it. The sum is a chain of fused multiply-adds in
- * channel order. Backward computes the scale again; nothing is stored. */
+ * c + (size-1)/2), as Caffe and torch define it. The squares are added in channel order. Backward
+ * computes the scale again; nothing is stored. */
 typedef struct tutti_lrn {
     int size;             /* 1 .. TUTTI_LRN_MAX_SIZE */
     float alpha, beta, k; /* k > 0 */
@@ -137,7 +137,7 @@ void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_
 
 /* ---- softmax with cross-entropy; rows of x, p, dx are 'classes' rounded up to 16 ---- */
 
-/* p = exp(x - max) / sum; the sum runs in 16 chains (class modulo 16) joined by halves. Classes
+/* p = exp(x - max) times 1/sum; the sum runs in 16 chains (class modulo 16) joined by halves. Classes
  * that fill up are ignored and get p = 0. With labels (else NULL) loss[i] = log(sum) - (x[label] -
  * max) of sample i. p may be x. Labels are in 0 .. classes-1: the reader of the data checks. */
 void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,

@@ -37,9 +37,10 @@ typedef void tutti_lrn_fn(const tutti_lrn *lrn, int blocks, int pixels, int begi
                           const float *x, const float *dy, const float *mask, float *dx,
                           bool stream);
 
-/* One sample; label may be NULL, then there is no loss. */
-typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *p,
-                              float *loss);
+/* One sample; label may be NULL, then there is no loss. 'row' is where the exponentials go
+ * meanwhile, p if they do not 'stream'. */
+typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *row,
+                              float *p, float *loss, bool stream);
 
 /* One plane: one channel block of one sample. 'stream' as above. */
 typedef void tutti_max_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,

@@ -66,25 +66,40 @@ INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns
     }
 }
 
-/* Element 'tap' of a whole window of r x s elements that starts at 'from'; the last two rows and
- * columns, new ones where windows lie two apart, are read ahead. */
-INLINE vf element(const float *from, int r, int s, int tap, size_t row)
+/* How windows of r x s elements, known to the compiler, or 0, lie in memory. */
+typedef struct window {
+    int r, s;
+    size_t row;   /* floats from one row to the next */
+    size_t ahead; /* floats from a window to the one that is fetched meanwhile */
+} window;
+
+/* What is fetched lies whole rows of outputs ahead, so that every row is: a fixed distance in a row
+ * would fetch rows that the same windows hold, and others never. */
+INLINE window window_of(const tutti_pool_shape *p, int r, int s)
 {
-    const float *at = from + tap / s * row + tap % s * B;
-    return tap / s >= r - 2 && tap % s >= s - 2 ? vf_take(at) : vf_load(at);
+    const size_t row = (size_t)p->w * B, outputs = (size_t)p->stride_h * row;
+    return (window){r, s, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs};
+}
+
+/* Element 'tap' of a whole window that starts at 'from'; the last two rows and columns are new ones
+ * where windows lie two apart. */
+INLINE vf element(const float *from, window w, int tap)
+{
+    const float *at = from + tap / w.s * w.row + tap % w.s * B;
+    if (tap / w.s >= w.r - 2 && tap % w.s >= w.s - 2) __builtin_prefetch(at + w.ahead, 0, 2);
+    return vf_load(at);
 }
 
 /* A whole window of known size without NaN; false when it has one. */
-INLINE bool max_of_numbers(const float *from, int r, int s, size_t row, float *y, uint16_t *tap,
-                           bool stream)
+INLINE bool max_of_numbers(const float *from, window w, float *y, uint16_t *tap, bool stream)
 {
     for (int l = 0; l < B; l += VLEN) {
-        vf best = element(from + l, r, s, 0, row);
+        vf best = element(from + l, w, 0);
         vm nan = vf_is_nan(best);
         vi which = vi_set1(0);
         UNROLL(9)
-        for (int t = 1; t < r * s; t++) {
-            const vf a = element(from + l, r, s, t, row);
+        for (int t = 1; t < w.r * w.s; t++) {
+            const vf a = element(from + l, w, t);
             nan = vm_or(nan, vf_is_nan(a));
             which = vi_select(vf_gt(a, best), vi_set1(t), which);
             best = vf_max(a, best);
@@ -96,23 +111,21 @@ INLINE bool max_of_numbers(const float *from, int r, int s, size_t row, float *y
     return true;
 }
 
-/* r and s are the kernel's, known to the compiler, or 0. */
-INLINE void max_pool(const tutti_pool_shape *p, int r, int s, const float *x, float *y,
-                     uint16_t *tap, bool stream)
+INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float *y, uint16_t *tap,
+                     bool stream)
 {
     const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
     const inner whole = inner_of(p, out_w);
-    const size_t row = (size_t)p->w * B;
     for (int oh = 0; oh < out_h; oh++) {
         const extent rows = rows_of(p, oh);
-        const bool high = r && rows.end - rows.begin == r;
+        const bool high = w.r && rows.end - rows.begin == w.r;
         for (int ow = 0; ow < out_w; ow++) {
             const extent columns = columns_of(p, ow);
             const size_t at = ((size_t)oh * out_w + ow) * B;
-            const float *from = x + rows.begin * row + (size_t)columns.begin * B;
+            const float *from = x + rows.begin * w.row + (size_t)columns.begin * B;
             uint16_t *const won = tap ? tap + at : NULL;
             if (high && ow >= whole.begin && ow < whole.end &&
-                max_of_numbers(from, r, s, row, y + at, won, stream))
+                max_of_numbers(from, w, y + at, won, stream))
                 continue;
             max_of_window(p, rows, columns, x, y + at, won, stream);
         }
@@ -124,9 +137,9 @@ tutti_max_pool_fn NAME(op_max_pool);
 void NAME(op_max_pool)(const tutti_pool_shape *p, const float *x, float *y, uint16_t *tap,
                        bool stream)
 {
-    if (p->r == 2 && p->s == 2) max_pool(p, 2, 2, x, y, tap, stream);
-    else if (p->r == 3 && p->s == 3) max_pool(p, 3, 3, x, y, tap, stream);
-    else max_pool(p, 0, 0, x, y, tap, stream);
+    if (p->r == 2 && p->s == 2) max_pool(p, window_of(p, 2, 2), x, y, tap, stream);
+    else if (p->r == 3 && p->s == 3) max_pool(p, window_of(p, 3, 3), x, y, tap, stream);
+    else max_pool(p, window_of(p, 0, 0), x, y, tap, stream);
 }
 
 /* By what an average is divided: the elements on the image, or those of the padding too (but not
@@ -149,31 +162,29 @@ INLINE vf sum_of_window(const tutti_pool_shape *p, extent rows, extent columns, 
 }
 
 /* The same of a whole window of known size. */
-INLINE vf sum_of_elements(const float *from, int r, int s, size_t row)
+INLINE vf sum_of_elements(const float *from, window w)
 {
     vf sum = vf_zero();
     UNROLL(9)
-    for (int t = 0; t < r * s; t++) sum = vf_add(sum, element(from, r, s, t, row));
+    for (int t = 0; t < w.r * w.s; t++) sum = vf_add(sum, element(from, w, t));
     return sum;
 }
 
-INLINE void average_pool(const tutti_pool_shape *p, int r, int s, const float *x, float *y,
-                         bool stream)
+INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, float *y, bool stream)
 {
     const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
     const inner whole = inner_of(p, out_w);
-    const size_t row = (size_t)p->w * B;
     for (int oh = 0; oh < out_h; oh++) {
         const extent rows = rows_of(p, oh);
-        const bool high = r && rows.end - rows.begin == r;
+        const bool high = w.r && rows.end - rows.begin == w.r;
         for (int ow = 0; ow < out_w; ow++) {
             const extent columns = columns_of(p, ow);
             const bool known = high && ow >= whole.begin && ow < whole.end;
             const vf divisor = vf_set1(divisor_of(p, rows, columns));
-            const float *from = x + rows.begin * row + (size_t)columns.begin * B;
+            const float *from = x + rows.begin * w.row + (size_t)columns.begin * B;
             for (int l = 0; l < B; l += VLEN) {
-                const vf sum = known ? sum_of_elements(from + l, r, s, row)
-                                     : sum_of_window(p, rows, columns, x + l);
+                const vf sum =
+                    known ? sum_of_elements(from + l, w) : sum_of_window(p, rows, columns, x + l);
                 vf_put(y + ((size_t)oh * out_w + ow) * B + l, vf_div(sum, divisor), stream);
             }
         }
@@ -184,9 +195,9 @@ INLINE void average_pool(const tutti_pool_shape *p, int r, int s, const float *x
 tutti_average_pool_fn NAME(op_average_pool);
 void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, bool stream)
 {
-    if (p->r == 2 && p->s == 2) average_pool(p, 2, 2, x, y, stream);
-    else if (p->r == 3 && p->s == 3) average_pool(p, 3, 3, x, y, stream);
-    else average_pool(p, 0, 0, x, y, stream);
+    if (p->r == 2 && p->s == 2) average_pool(p, window_of(p, 2, 2), x, y, stream);
+    else if (p->r == 3 && p->s == 3) average_pool(p, window_of(p, 3, 3), x, y, stream);
+    else average_pool(p, window_of(p, 0, 0), x, y, stream);
 }
 
 /* ---- backward ----

@@ -5,6 +5,8 @@
 #include "kernel/ops_kernels.h"
 #include "kernel/share.h"
 
+enum { STREAMED_CLASSES = 16384 }; /* at most; more than the second-level cache wants anyway */
+
 typedef struct softmax_job {
     const tutti_ops_kernels *ops;
     int samples, classes;
@@ -30,11 +32,13 @@ static void forward_share(void *arg, int member, int size)
 {
     const softmax_job *job = arg;
     const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    float row[STREAMED_CLASSES];
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t at = i * row_of(job->classes);
         const bool loss = job->labels && job->loss;
-        job->ops->softmax(job->classes, job->x + at, loss ? job->labels + i : NULL, job->y + at,
-                          loss ? job->loss + i : NULL);
+        job->ops->softmax(job->classes, job->x + at, loss ? job->labels + i : NULL,
+                          job->stream ? row : job->y + at, job->y + at, loss ? job->loss + i : NULL,
+                          job->stream);
     }
 }
 
@@ -43,23 +47,37 @@ void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classe
 {
     softmax_job job = {.ops = row->ops, .samples = n, .classes = classes, .x = x, .labels = labels};
     job.y = p, job.loss = loss;
+    job.stream =
+        p != x && classes <= STREAMED_CLASSES && tutti_streams(p, (size_t)n * row_of(classes));
     run(team, forward_share, &job);
 }
 
+/* The block of 16 classes that has a sample's label in it. */
+static void backward_label(const softmax_job *job, size_t block, size_t label)
+{
+    const float *p = job->x + block;
+    float *dx = job->y + block; /* may be p */
+    for (size_t l = 0; l < TUTTI_BLOCK; l++)
+        dx[l] = job->scale * (block + l == label ? p[l] - 1.0f : p[l]);
+}
+
+/* dx = scale * p from label to label, all samples in a row: what was stored around the caches must
+ * not be touched again. */
 static void backward_share(void *arg, int member, int size)
 {
     const softmax_job *job = arg;
     const size_t width = row_of(job->classes);
     const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const tutti_flat flat = {.a = job->x, .y = job->y, .factor = job->scale, .stream = job->stream};
+    size_t done = mine.begin * width;
     for (size_t i = mine.begin; i < mine.end; i++) {
-        const float *p = job->x + i * width;
-        float *dx = job->y + i * width;
-        const int32_t label = job->labels[i];
-        const float at_label = job->scale * (p[label] - 1.0f); /* before dx, which may be p */
-        const tutti_flat flat = {.a = p, .y = dx, .factor = job->scale, .stream = job->stream};
-        job->ops->scale(&flat, 0, width);
-        dx[label] = at_label;
+        const size_t label = i * width + (size_t)job->labels[i];
+        const size_t block = label / TUTTI_BLOCK * TUTTI_BLOCK;
+        job->ops->scale(&flat, done, block);
+        backward_label(job, block, label);
+        done = block + TUTTI_BLOCK;
     }
+    job->ops->scale(&flat, done, mine.end * width);
 }
 
 void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,

@@ -7,17 +7,21 @@
 
 enum { PARTS = TUTTI_BLOCK / VLEN };
 
+/* In several chains: which one an element is in has no influence. */
 INLINE float largest(int classes, const float *x)
 {
-    float lane[TUTTI_BLOCK];
-    vf best[PARTS];
-    const int whole = classes / TUTTI_BLOCK * TUTTI_BLOCK;
-    for (int i = 0; i < PARTS; i++) best[i] = vf_set1(x[0]);
-    for (int at = 0; at < whole; at += TUTTI_BLOCK)
-        for (int i = 0; i < PARTS; i++) best[i] = vf_max(vf_load(x + at + i * VLEN), best[i]);
-    for (int i = 0; i < PARTS; i++) vf_store(lane + i * VLEN, best[i]);
+    enum { CHAINS = NREG >= 32 ? 4 : 2, STEP = CHAINS * VLEN };
+    float lane[VLEN];
+    vf best[CHAINS];
+    const int whole = classes / STEP * STEP;
+    for (int i = 0; i < CHAINS; i++) best[i] = vf_set1(x[0]);
+    for (int at = 0; at < whole; at += STEP)
+        for (int i = 0; i < CHAINS; i++) best[i] = vf_max(vf_load(x + at + i * VLEN), best[i]);
+    for (int i = CHAINS / 2; i; i /= 2)
+        for (int k = 0; k < i; k++) best[k] = vf_max(best[k], best[k + i]);
+    vf_store(lane, best[0]);
     float top = x[0];
-    for (int i = 0; i < TUTTI_BLOCK; i++) top = lane[i] > top ? lane[i] : top;
+    for (int i = 0; i < VLEN; i++) top = lane[i] > top ? lane[i] : top;
     for (int i = whole; i < classes; i++) top = x[i] > top ? x[i] : top;
     return top;
 }
@@ -28,19 +32,36 @@ INLINE vf classes_only(int classes, int at, vf x)
     return vf_select(vi_ge_u(vi_add(vi_lanes(), vi_set1(at)), vi_set1(classes)), vf_zero(), x);
 }
 
-/* p = e^(x - top); returns the sum. */
-INLINE float exponentials(int classes, float top, const float *x, float *p)
+/* 'count' vectors from 'at' on (together, or one): e = e^(x - top), added to the sums. Memory has
+ * nothing else to do meanwhile: it brings the next sample. */
+INLINE void exponentials(int count, int classes, int at, float top, const float *x, float *e,
+                         vf sum[PARTS])
+{
+    const bool whole = at + count * VLEN <= classes;
+    vf each[TOGETHER];
+    TOGETHER_EACH(i) __builtin_prefetch(x + at + i * VLEN + classes, 0, 3);
+    TOGETHER_EACH(i) each[i] = vf_sub(vf_load(x + at + i * VLEN), vf_set1(top));
+    vf_exp_negative(count, each);
+    TOGETHER_EACH(i)
+    {
+        const int here = at + i * VLEN, part = here / VLEN % PARTS;
+        if (!whole) each[i] = classes_only(classes, here, each[i]);
+        vf_store(e + here, each[i]);
+        sum[part] = vf_add(sum[part], each[i]);
+    }
+}
+
+/* e = e^(x - top), zero where a row only fills up; returns the sum. */
+INLINE float all_exponentials(int classes, float top, const float *x, float *e)
 {
     float lane[TUTTI_BLOCK];
     vf sum[PARTS];
+    int at = 0;
     for (int i = 0; i < PARTS; i++) sum[i] = vf_zero();
-    for (int at = 0; at < classes; at += TUTTI_BLOCK)
-        for (int i = 0; i < PARTS; i++) {
-            const int here = at + i * VLEN;
-            const vf e = vf_exp(vf_sub(vf_load(x + here), vf_set1(top)));
-            vf_store(p + here, e);
-            sum[i] = vf_add(sum[i], classes_only(classes, here, e));
-        }
+    for (; at + TOGETHER * VLEN <= classes; at += TOGETHER * VLEN)
+        exponentials(TOGETHER, classes, at, top, x, e, sum);
+    for (; at < tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK; at += VLEN)
+        exponentials(1, classes, at, top, x, e, sum);
     for (int i = 0; i < PARTS; i++) vf_store(lane + i * VLEN, sum[i]);
     for (int half = TUTTI_BLOCK / 2; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] += lane[l + half];
@@ -48,12 +69,18 @@ INLINE float exponentials(int classes, float top, const float *x, float *p)
 }
 
 tutti_softmax_fn NAME(op_softmax);
-void NAME(op_softmax)(int classes, const float *x, const int32_t *label, float *p, float *loss)
+void NAME(op_softmax)(int classes, const float *x, const int32_t *label, float *row, float *p,
+                      float *loss, bool stream)
 {
     const float top = largest(classes, x), score = label ? x[*label] : 0.0f; /* p may be x */
-    const float sum = exponentials(classes, top, x, p);
-    for (int at = 0; at < tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK; at += VLEN)
-        vf_store(p + at, classes_only(classes, at, vf_div(vf_load(p + at), vf_set1(sum))));
+    const float sum = all_exponentials(classes, top, x, row);
+    const vf inverse = vf_set1(1.0f / sum);
+    int at = 0;
+    for (; at + VLEN <= classes; at += VLEN)
+        vf_put(p + at, vf_mul(vf_load(row + at), inverse), stream);
+    for (; at < tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK; at += VLEN)
+        vf_put(p + at, classes_only(classes, at, vf_mul(vf_load(row + at), inverse)), stream);
+    if (stream) vf_stream_end();
     if (!label) return;
     float logarithm[VLEN];
     vf_store(logarithm, vf_log(vf_set1(sum)));

@@ -98,6 +98,10 @@ static inline vi vi_sar1(vi a)
 {
     return _mm256_srai_epi32(a, 1);
 }
+static inline vi vi_sar2(vi a)
+{
+    return _mm256_srai_epi32(a, 2);
+}
 static inline vi vi_select(vm m, vi a, vi b)
 {
     return _mm256_blendv_epi8(b, a, _mm256_castps_si256(m));

@@ -113,6 +113,10 @@ static inline vi vi_sar1(vi a)
 {
     return _mm512_srai_epi32(a, 1);
 }
+static inline vi vi_sar2(vi a)
+{
+    return _mm512_srai_epi32(a, 2);
+}
 static inline vi vi_select(vm m, vi a, vi b)
 {
     return _mm512_mask_blend_epi32(m, b, a);

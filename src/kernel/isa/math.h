@@ -9,8 +9,9 @@
 
 #include <stdint.h>
 
-#define LN2_HIGH 0x1.62e4p-1f /* 16 bits of ln 2: its product with an exponent is exact */
-#define LN2_LOW  0x1.7f7d1cp-20f
+#define EXP_SMALLEST -0x1.5d589ep6f /* -87.33654: e^x is still normal */
+#define LN2_HIGH     0x1.62e4p-1f   /* 16 bits of ln 2: its product with an exponent is exact */
+#define LN2_LOW      0x1.7f7d1cp-20f
 
 /* 2^n as a float, -126 <= n <= 127 */
 INLINE vf power_of_two(vi n)
@@ -25,7 +26,7 @@ INLINE vf power_of_two(vi n)
 INLINE vf vf_exp(vf x)
 {
     const vf magic = vf_set1(0x1.8p23f);
-    const vf smallest = vf_set1(-0x1.5d589ep6f); /* -87.33654: e^x is still normal */
+    const vf smallest = vf_set1(EXP_SMALLEST);
     const vm vanishes = vf_gt(smallest, x);
     x = vf_min(vf_set1(89.0f), vf_max(smallest, x)); /* in this order NaN passes */
     const vf shifted = vf_fma(x, vf_set1(0x1.715476p0f), magic);
@@ -67,27 +68,40 @@ INLINE vf vf_log(vf x)
     return vf_select(vf_gt(vf_set1(__builtin_inff()), x), p, x);
 }
 
-/* x^(-3/4) of a normal x > 0; zero of infinity, NaN stays. Subtracting a quarter of the bits from a
- * constant guesses y = x^(-1/4) to 1/32. What is left, e = 1 - x y^4, is small: y (1-e)^(-1/4) is
- * better, y^3 (1-e)^(-3/4) the result, both as series up to e^2. Error < 2.3 ulp; a third of the
- * operations of exp(-3/4 log(x)). */
-INLINE vf vf_pow_minus_3_4(vf x)
-{
-    const vf one = vf_set1(1.0f), minus = vf_sub(vf_zero(), x);
-    vf y = vf_of_bits(vi_sub(vi_set1(0x4f586000), vi_sar1(vi_sar1(vi_of_bits(x)))));
-    vf square = vf_mul(y, y), e = vf_fma(vf_mul(minus, square), square, one);
-    y = vf_fma(vf_mul(y, e), vf_fma(e, vf_set1(5.0f / 32.0f), vf_set1(0.25f)), y);
-    square = vf_mul(y, y), e = vf_fma(vf_mul(minus, square), square, one);
-    y = vf_mul(square, y);
-    y = vf_fma(vf_mul(y, e), vf_fma(e, vf_set1(21.0f / 32.0f), vf_set1(0.75f)), y);
-    return vf_select(vf_gt(x, vf_set1(0x1.fffffep127f)), vf_zero(), y);
-}
-
-/* Sigmoid and tanh are chains of some twenty operations. So that a processor finds enough to do in
+/* The functions below are chains of some twenty operations. So that a processor finds enough to do in
  * what it sees of the program at a time, they take 'count' vectors (a constant) side by side:
  * operation after operation, not vector after vector. */
 enum { TOGETHER = NREG >= 32 ? 4 : 2 };
 #define TOGETHER_EACH(i) UNROLL(4) for (int i = 0; i < count; i++)
+
+/* x = x^(-3/4) of normal x > 0, and inverse = 1/x if it is wanted; both zero of infinity, NaN stays.
+ * Subtracting a quarter of the bits from a constant guesses y = x^(-1/4) to 1/32. What is left, e =
+ * 1 - x y^4, is small: y (1-e)^(-1/4) is better, y^3 (1-e)^(-3/4) the result, both as series up to
+ * e^2. Now e is so small that e^2 does not count: y (1-e)^(-1/4) again, times the result, is the
+ * inverse. Errors < 2.3 and 4 ulp; a third of the operations of exp(-3/4 log(x)). */
+INLINE void vf_pow_minus_3_4(int count, vf *x, vf *inverse)
+{
+    const vf one = vf_set1(1.0f), most = vf_set1(0x1.fffffep127f);
+    vf minus[TOGETHER], y[TOGETHER], square[TOGETHER], e[TOGETHER], cube[TOGETHER];
+    TOGETHER_EACH(i) minus[i] = vf_sub(vf_zero(), x[i]);
+    TOGETHER_EACH(i) y[i] = vf_of_bits(vi_sub(vi_set1(0x4f586000), vi_sar2(vi_of_bits(x[i]))));
+    TOGETHER_EACH(i) square[i] = vf_mul(y[i], y[i]);
+    TOGETHER_EACH(i) e[i] = vf_fma(vf_mul(minus[i], square[i]), square[i], one);
+    TOGETHER_EACH(i) cube[i] = vf_fma(e[i], vf_set1(5.0f / 32.0f), vf_set1(0.25f));
+    TOGETHER_EACH(i) y[i] = vf_fma(vf_mul(y[i], e[i]), cube[i], y[i]);
+    TOGETHER_EACH(i) square[i] = vf_mul(y[i], y[i]);
+    TOGETHER_EACH(i) e[i] = vf_fma(vf_mul(minus[i], square[i]), square[i], one);
+    TOGETHER_EACH(i) cube[i] = vf_mul(square[i], y[i]);
+    TOGETHER_EACH(i) square[i] = vf_fma(e[i], vf_set1(21.0f / 32.0f), vf_set1(0.75f));
+    TOGETHER_EACH(i) cube[i] = vf_fma(vf_mul(cube[i], e[i]), square[i], cube[i]);
+    TOGETHER_EACH(i) cube[i] = vf_select(vf_gt(x[i], most), vf_zero(), cube[i]);
+    if (inverse) {
+        TOGETHER_EACH(i) y[i] = vf_fma(vf_mul(y[i], e[i]), vf_set1(0.25f), y[i]);
+        TOGETHER_EACH(i)
+        inverse[i] = vf_select(vf_gt(x[i], most), vf_zero(), vf_mul(y[i], cube[i]));
+    }
+    TOGETHER_EACH(i) x[i] = cube[i];
+}
 
 /* e^x - 1 = 2^n p + (2^n - 1), p = e^r - 1 as above, for -87.33654 <= x <= 0. Here the 1.5 * 2^23
  * that rounds has the exponent's bias added, so that a shift makes 2^n of the sum. */
@@ -105,6 +119,17 @@ INLINE void split_exp(int count, const vf *x, vf *power, vf *p)
     TOGETHER_EACH(i) p[i] = vf_fma(p[i], r[i], vf_set1(0x1.5554dep-3f));
     TOGETHER_EACH(i) p[i] = vf_fma(p[i], r[i], vf_set1(0.5f));
     TOGETHER_EACH(i) p[i] = vf_fma(vf_mul(r[i], r[i]), p[i], r[i]);
+}
+
+/* The same as vf_exp, for x <= 0 and several. */
+INLINE void vf_exp_negative(int count, vf *x)
+{
+    const vf smallest = vf_set1(EXP_SMALLEST);
+    vf t[TOGETHER], power[TOGETHER], p[TOGETHER];
+    TOGETHER_EACH(i) t[i] = vf_max(smallest, x[i]);
+    split_exp(count, t, power, p);
+    TOGETHER_EACH(i) t[i] = vf_fma(power[i], p[i], power[i]);
+    TOGETHER_EACH(i) x[i] = vf_select(vf_gt(smallest, x[i]), vf_zero(), t[i]);
 }
 
 /* y = a/d for 1 <= d <= 2: 1/d by a parabola (error 1/99) and a step of Newton's, then the quotient
@@ -133,16 +158,15 @@ INLINE vf negative(vf x, float least)
  * 0. Error < 2.5 ulp; zero where it would be subnormal. */
 INLINE void vf_sigmoid(int count, vf *x)
 {
-    const float smallest = -0x1.5d589ep6f;
     const vf one = vf_set1(1.0f);
     vf t[TOGETHER], y[TOGETHER], power[TOGETHER], p[TOGETHER];
-    TOGETHER_EACH(i) t[i] = negative(x[i], smallest);
+    TOGETHER_EACH(i) t[i] = negative(x[i], EXP_SMALLEST);
     split_exp(count, t, power, p);
     TOGETHER_EACH(i) t[i] = vf_fma(power[i], p[i], power[i]);
     TOGETHER_EACH(i) p[i] = vf_add(one, t[i]);
     TOGETHER_EACH(i) t[i] = vf_select(vf_gt(vf_zero(), x[i]), t[i], one);
     quotient(count, t, p, y);
-    TOGETHER_EACH(i) x[i] = vf_select(vf_gt(vf_set1(smallest), x[i]), vf_zero(), y[i]);
+    TOGETHER_EACH(i) x[i] = vf_select(vf_gt(vf_set1(EXP_SMALLEST), x[i]), vf_zero(), y[i]);
 }
 
 /* With m = e^(-2|x|) - 1, which keeps its digits near zero, x = -m / (2 + m) and the sign of x. It

@@ -100,6 +100,10 @@ static inline vi vi_sar1(vi a)
 {
     return a >> 1;
 }
+static inline vi vi_sar2(vi a)
+{
+    return a >> 2;
+}
 static inline vi vi_select(vm m, vi a, vi b)
 {
     return m ? a : b;
