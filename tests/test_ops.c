@@ -161,8 +161,8 @@ static void check_lrn_backward(tutti_team *const teams[2], const tutti_lrn *lrn,
     double *xd = as_double(&x), *dyd = as_double(&dy), *want = as_double(&x);
     tutti_ref_lrn_backward(lrn, n, c, pixels, xd, dyd, want);
     double *bound = lrn_magnitudes(lrn, n, c, pixels, xd, dyd, x.count);
-    /* q: power, two products, a quotient by the scale; the sum of q; the last product and fma */
-    const double relative = worst_error(lrn, (double)lrn->beta) + (2 * lrn->size + 12) * half;
+    /* q: power, the scale's inverse (5 ulp) and error, two products; the sum of q; the last ones */
+    const double relative = worst_error(lrn, (double)lrn->beta) + (2 * lrn->size + 18) * half;
     for (size_t i = 0; i < x.count; i++) bound[i] *= 1.001 * relative;
     for (int masked = 0; masked < 2; masked++) {
         for (size_t i = 0; masked && i < x.count; i++) want[i] = x.data[i] <= 0.0f ? 0.0 : want[i];

@@ -137,9 +137,10 @@ void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_
 
 /* ---- softmax with cross-entropy; rows of x, p, dx are 'classes' rounded up to 16 ---- */
 
-/* p = exp(x - max) times 1/sum; the sum runs in 16 chains (class modulo 16) joined by halves. Classes
- * that fill up are ignored and get p = 0. With labels (else NULL) loss[i] = log(sum) - (x[label] -
- * max) of sample i. p may be x. Labels are in 0 .. classes-1: the reader of the data checks. */
+/* p = exp(x - max) times 1/sum; the sum runs in 16 chains (class modulo 16) joined by halves.
+ * Classes that fill up are ignored and get p = 0. With labels (else NULL) loss[i] = log(sum) -
+ * (x[label] - max) of sample i. p may be x. Labels are in 0 .. classes-1: the reader of the data
+ * checks. */
 void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
                    const int32_t *labels, float *p, float *loss);
 /* dx = scale * (p - onehot(label)); scale is 1/B of the global minibatch B. dx may be p. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -46,6 +47,18 @@ tutti_status tutti_calibration_span(tutti_calibration *c, double start, double e
     *crowded = all > crowd * found[0];
     *seconds = *crowded ? all : found[0];
     return TUTTI_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double tutti_calibration_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[(count - 1) / 2];
 }
 
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)

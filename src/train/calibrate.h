@@ -7,8 +7,9 @@
  *                          communication thread takes from the computing
  *
  * All ranks measure at the same time, because in training they compute at the same time and share
- * memory, caches and clocks. A time is the shortest of several tries, which forgives the machine
- * its moods, on the slowest rank, for which the others would wait. */
+ * memory, caches and clocks. A time is the median of several tries, because training meets the
+ * machine in its usual mood and not in its best, on the slowest rank, for which the others would
+ * wait. */
 #ifndef TUTTI_TRAIN_CALIBRATE_H
 #define TUTTI_TRAIN_CALIBRATE_H
 
@@ -46,16 +47,31 @@ tutti_status tutti_calibration_span(tutti_calibration *c, double start, double e
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);
 
 /* A net with so many samples on each rank. */
+enum { TUTTI_POINT_STEPS = 128 };
 typedef struct tutti_point {
     const tutti_net *net;
     int samples;
-    double step;  /* the best so far */
-    double setup; /* what measuring it takes before the first step */
+    double setup;                      /* what measuring it takes before the first step */
+    int steps;                         /* measured so far, */
+    double seconds[TUTTI_POINT_STEPS]; /* the last of them on this rank */
+    double best;                       /* the shortest on the slowest rank, and its parts: */
+    tutti_pass_seconds *layers;
+    double rest, update; /* beyond the layers; of one parameter */
+    size_t updated;      /* parameters */
 } tutti_point;
+
+void tutti_point_destroy(tutti_point *point);
 
 /* Collective. Measures a point once more, for about 'seconds' or one step. */
 tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point,
                                    double seconds) TUTTI_MUST_CHECK;
+
+/* Collective. What was measured becomes part of the platform. */
+tutti_status tutti_calibration_keep(tutti_calibration *c,
+                                    const tutti_point *point) TUTTI_MUST_CHECK;
+
+/* The middle one of the values, of an even number the lesser of two; sorts them. */
+double tutti_calibration_median(double *values, int count);
 
 /* Collective. Measures the nets that were asked for, in about 'seconds'. */
 tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;

@@ -7,7 +7,18 @@
 #include "base/memory.h"
 #include "train/calibrate.h"
 
-enum { LEAST_BYTES = 4096, GROWTH = 4, MOST_BYTES = 256 << 20, LEAST_TRIES = 3, MOST_TRIES = 100 };
+enum {
+    LEAST_BYTES = 4096,
+    GROWTH = 4,
+    MOST_BYTES = 256 << 20,
+    LEAST_TRIES = 3,
+    MOST_TRIES = 100,
+    BESIDE_TRIES = 5,
+    BESIDE_WORK = 4 /* computing beside an exchange lasts so many times as long as that alone */
+};
+
+/* Of the time for exchanges: alone, and beside computing. What is left is for meeting. */
+static const double alone_share = 0.6, beside_share = 0.35;
 
 typedef struct wires {
     tutti_calibration *c;
@@ -39,25 +50,25 @@ static tutti_status run_often(wires *w, tutti_exchange *x, int often, double *se
 }
 
 /* Short ones are run several times in a row. */
-static tutti_status best_of(wires *w, tutti_exchange *x, double seconds, double *best)
+static tutti_status median_of(wires *w, tutti_exchange *x, double seconds, double *median)
 {
-    double took, spent = 0;
-    TUTTI_TRY(run_often(w, x, 1, &took));
-    const int often = took < 1e-3 ? (int)(1e-3 / took) + 1 : 1;
-    *best = INFINITY;
-    for (int i = 0; i < LEAST_TRIES || (i < MOST_TRIES && spent < seconds); i++) {
-        TUTTI_TRY(run_often(w, x, often, &took));
-        *best = fmin(*best, took);
-        spent += took * often;
+    double first, took[MOST_TRIES], spent = 0;
+    int tries = 0;
+    TUTTI_TRY(run_often(w, x, 1, &first));
+    const int often = first < 1e-3 ? (int)(1e-3 / first) + 1 : 1;
+    for (; tries < LEAST_TRIES || (tries < MOST_TRIES && spent < seconds); tries++) {
+        TUTTI_TRY(run_often(w, x, often, &took[tries]));
+        spent += took[tries] * often;
     }
+    *median = tutti_calibration_median(took, tries);
     return TUTTI_OK;
 }
 
-static tutti_status time_one(wires *w, bool reduces, double seconds, double *best)
+static tutti_status time_one(wires *w, bool reduces, double seconds, double *median)
 {
     tutti_exchange *x = NULL;
     TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, reduces, &x)));
-    const tutti_status s = best_of(w, x, seconds, best);
+    const tutti_status s = median_of(w, x, seconds, median);
     tutti_exchange_destroy(&x);
     return s;
 }
@@ -78,25 +89,43 @@ static size_t most_bytes(const tutti_calibration *c)
     return bytes;
 }
 
+/* Whether the next size can be tried in what is left of the time. */
+static bool has_time(const tutti_exchange_rate *last, double left)
+{
+    return GROWTH * (last->reduce + last->broadcast) * (LEAST_TRIES + 1) < left;
+}
+
+/* Size after size, the smaller ones in their share of the time, as long as it lasts. */
+static tutti_status time_sizes(wires *w, size_t most, double seconds)
+{
+    const tutti_platform *p = w->c->platform;
+    const double end = tutti_now() + seconds;
+    int sizes = 1;
+    for (size_t b = LEAST_BYTES; b < most; b *= GROWTH) sizes++;
+    for (w->bytes = LEAST_BYTES; w->bytes <= most; w->bytes *= GROWTH) {
+        double over = tutti_now() - end;
+        TUTTI_TRY(tutti_calibration_slowest(w->c, &over, 1));
+        const bool first = w->bytes == LEAST_BYTES;
+        if (!first && !has_time(&p->exchanges[p->exchange_count - 1], -over)) break;
+        TUTTI_TRY(time_size(w, seconds / sizes));
+    }
+    return TUTTI_OK;
+}
+
 /* Groups of 'members' neighbours, all at the same time. */
 static tutti_status time_members(wires *w, int members, size_t most, double seconds)
 {
-    int sizes = 1;
-    for (size_t b = LEAST_BYTES; b < most; b *= GROWTH) sizes++;
     w->members = members;
     w->group = NULL;
     if (members < w->c->ranks)
         TUTTI_TRY(tutti_group_create_inside(&w->group, w->c->comm, w->c->ranks / members));
-    tutti_status s = TUTTI_OK;
-    for (w->bytes = LEAST_BYTES; s == TUTTI_OK && w->bytes <= most; w->bytes *= GROWTH)
-        s = time_size(w, seconds / sizes);
+    const tutti_status s = time_sizes(w, most, seconds);
     tutti_group_destroy(&w->group);
+    if (s != TUTTI_OK) return s;
     const tutti_exchange_rate *r = &w->c->platform->exchanges[w->c->platform->exchange_count - 1];
-    if (s == TUTTI_OK)
-        tutti_calibration_say(w->c,
-                              "  %d ranks, %.0f MB: part-reduce %.2f ms, part-broadcast %.2f ms",
-                              members, r->bytes * 1e-6, r->reduce * 1e3, r->broadcast * 1e3);
-    return s;
+    tutti_calibration_say(w->c, "  %d ranks, %.3g MB: part-reduce %.2f ms, part-broadcast %.2f ms",
+                          members, r->bytes * 1e-6, r->reduce * 1e3, r->broadcast * 1e3);
+    return TUTTI_OK;
 }
 
 /* ---- beside computing ---- */
@@ -147,53 +176,59 @@ static tutti_status compute_beside(wires *w, tutti_exchange *x, work *job, doubl
 }
 
 /* What a part-reduce and the computing that outlasts it cost each other: of several tries the
- * shortest of each, on the rank where computing loses most. */
+ * median of each, on the rank where computing loses most. */
 static tutti_status try_beside(wires *w, tutti_exchange *x, double alone)
 {
     work job;
-    TUTTI_TRY(work_for(w, 4 * alone, &job));
-    double computing = INFINITY, beside = INFINITY, busy = INFINITY;
-    for (int i = 0; i < 5; i++) {
-        double seconds, channel;
+    double computing[BESIDE_TRIES], beside[BESIDE_TRIES], busy[BESIDE_TRIES];
+    TUTTI_TRY(work_for(w, BESIDE_WORK * alone, &job));
+    for (int i = 0; i < BESIDE_TRIES; i++) {
         TUTTI_TRY(tutti_comm_barrier(w->c->comm));
-        computing = fmin(computing, compute(w, &job));
-        TUTTI_TRY(compute_beside(w, x, &job, &seconds, &channel));
-        beside = fmin(beside, seconds);
-        busy = fmin(busy, channel);
+        computing[i] = compute(w, &job);
+        TUTTI_TRY(compute_beside(w, x, &job, &beside[i], &busy[i]));
     }
-    double found[] = {fmin(fmax((beside - computing) / busy, 0), 1), fmax(busy / alone, 1)};
+    const double channel = tutti_calibration_median(busy, BESIDE_TRIES);
+    const double lost = tutti_calibration_median(beside, BESIDE_TRIES) -
+                        tutti_calibration_median(computing, BESIDE_TRIES);
+    double found[] = {fmin(fmax(lost / channel, 0), 1), fmax(channel / alone, 1)};
     TUTTI_TRY(tutti_calibration_slowest(w->c, found, 2));
     w->c->platform->steals = found[0];
     w->c->platform->beside = found[1];
     return TUTTI_OK;
 }
 
-static tutti_status time_beside(wires *w, size_t bytes)
+/* The largest part-reduce among all ranks that can be tried in so many seconds. */
+static const tutti_exchange_rate *rate_for(const wires *w, double seconds)
+{
+    const tutti_platform *p = w->c->platform;
+    const tutti_exchange_rate *found = NULL;
+    for (int i = 0; i < p->exchange_count; i++) {
+        const tutti_exchange_rate *r = &p->exchanges[i];
+        const double cost = BESIDE_TRIES * (2 * BESIDE_WORK + 1) * r->reduce;
+        if (r->ranks == w->c->ranks && (!found || cost < seconds)) found = r;
+    }
+    return found;
+}
+
+static tutti_status time_beside(wires *w, double seconds)
 {
     tutti_exchange *x = NULL;
+    const tutti_exchange_rate *r = rate_for(w, seconds);
     *w = (wires){.c = w->c,
                  .members = w->c->ranks,
-                 .bytes = bytes,
+                 .bytes = (size_t)r->bytes,
                  .partial = w->partial,
                  .whole = w->whole};
     TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, true, &x)));
-    const tutti_status s =
-        try_beside(w, x, tutti_platform_reduce(w->c->platform, w->c->ranks, (double)bytes));
+    const tutti_status s = try_beside(w, x, r->reduce);
     tutti_exchange_destroy(&x);
     return s;
 }
 
 /* ---- meeting ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Ranks that compute the same do not arrive at the same time, and the slowest one decides. What a
- * small exchange after a little computing adds to it, beyond the exchange itself: the difference of
- * the medians, because this is about the usual case. */
+ * small exchange after a little computing adds to it, beyond the exchange itself. */
 static tutti_status try_meeting(wires *w, tutti_exchange *x, double alone)
 {
     enum { ROUNDS = 61 };
@@ -213,9 +248,9 @@ static tutti_status try_meeting(wires *w, tutti_exchange *x, double alone)
         if (crowded) apart[i] = seconds;
         TUTTI_TRY(tutti_exchange_run(x));
     }
-    qsort(together, ROUNDS, sizeof *together, by_value);
-    qsort(apart, ROUNDS, sizeof *apart, by_value);
-    double lost = fmax(together[ROUNDS / 2] - apart[ROUNDS / 2] - alone, 0);
+    double lost = tutti_calibration_median(together, ROUNDS) -
+                  tutti_calibration_median(apart, ROUNDS) - alone;
+    lost = fmax(lost, 0);
     TUTTI_TRY(tutti_calibration_slowest(w->c, &lost, 1));
     w->c->platform->meeting = lost;
     return TUTTI_OK;
@@ -254,9 +289,9 @@ static tutti_status run(wires *w, size_t most, double seconds)
     int sizes = 0;
     for (int m = 2; m <= ranks; m++) sizes += ranks % m == 0;
     for (int m = 2; m <= ranks; m++)
-        if (ranks % m == 0) TUTTI_TRY(time_members(w, m, most, seconds / sizes));
+        if (ranks % m == 0) TUTTI_TRY(time_members(w, m, most, seconds * alone_share / sizes));
     describe(w->c->platform, ranks);
-    TUTTI_TRY(time_beside(w, most));
+    TUTTI_TRY(time_beside(w, seconds * beside_share));
     TUTTI_TRY(time_meeting(w));
     const tutti_platform *p = w->c->platform;
     tutti_calibration_say(w->c,

@@ -1,7 +1,8 @@
 /* A net's layers, timed where they stand: whole training steps of a model on this rank alone, so
  * that caches, memory and the layers in between are as in training. The passes of the shortest step
- * are kept; what a step takes beyond its layers and its update (bringing the input into its layout,
- * losses, going from layer to layer) is kept as the row of the net's input. */
+ * are kept, the least blurred picture of how a step divides into layers, and stretched to the
+ * median step. What a step takes beyond its layers and its update (bringing the input into its
+ * layout, losses, going from layer to layer) is kept as the row of the net's input. */
 #include <math.h>
 #include <string.h>
 
@@ -61,9 +62,9 @@ static void keep_step(probe *p, double seconds, double whole)
     }
 }
 
-/* Collective: all ranks step together, as in training. *seconds are the slowest rank's; *calm says
- * that no rank was disturbed. */
-static tutti_status step(probe *p, double *seconds, bool *calm)
+/* Collective: all ranks step together, as in training. *own is what this rank took, *seconds the
+ * slowest one; *calm says that no rank was disturbed. */
+static tutti_status step(probe *p, double *own, double *seconds, bool *calm)
 {
     TUTTI_TRY(tutti_comm_barrier(p->c->comm));
     p->updating = 0;
@@ -76,9 +77,10 @@ static tutti_status step(probe *p, double *seconds, bool *calm)
     bool crowded;
     TUTTI_TRY(tutti_calibration_slowest(p->c, &idle, 1));
     TUTTI_TRY(tutti_calibration_span(p->c, start, end, seconds, &crowded));
+    *own = crowded ? *seconds : end - start;
     if (*seconds < p->best_step) {
         p->best_step = *seconds;
-        keep_step(p, end - start, crowded ? *seconds : end - start);
+        keep_step(p, end - start, *own);
     }
     *calm = -idle > calm_share;
     return TUTTI_OK;
@@ -141,6 +143,88 @@ static void close_probe(probe *p)
 
 /* ---- what was found ---- */
 
+static double sum_of(const probe *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->net->layer_count; i++)
+        sum += p->best[i].forward + p->best[i].weights + p->best[i].data;
+    return sum;
+}
+
+static void stretch(tutti_pass_seconds *layers, int count, double factor)
+{
+    for (int i = 0; i < count; i++) {
+        layers[i].forward *= factor;
+        layers[i].weights *= factor;
+        layers[i].data *= factor;
+    }
+}
+
+/* The shortest step so far. Of each layer the slowest rank's, and of their sum: not all layers are
+ * slow on the same rank. */
+static tutti_status keep_best(probe *p, tutti_point *point)
+{
+    const int layers = p->net->layer_count;
+    double sum = sum_of(p);
+    double found[] = {fmax(p->rest, 0), p->update_seconds / (double)p->updated};
+    TUTTI_TRY(tutti_calibration_slowest(p->c, &sum, 1));
+    TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best[0].forward, 3 * layers));
+    TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
+    stretch(p->best, layers, sum / sum_of(p));
+    tutti_free(point->layers);
+    point->layers = p->best;
+    p->best = NULL;
+    point->best = p->best_step;
+    point->rest = found[0];
+    point->update = found[1];
+    point->updated = p->updated;
+    return TUTTI_OK;
+}
+
+static void note(tutti_point *point, double seconds)
+{
+    point->seconds[point->steps++ % TUTTI_POINT_STEPS] = seconds;
+}
+
+/* Steps for about 'seconds', one at least, and if possible one that nobody disturbed. The first of
+ * several meets memory that nobody has touched. */
+static tutti_status run(probe *p, tutti_point *point, double seconds)
+{
+    double own = 0, took, spent = 0;
+    bool calm = false;
+    int i = 0;
+    for (; i < MOST_TRIES && (spent < seconds || (!calm && i < MOST_DISTURBED)); i++) {
+        bool is_calm;
+        TUTTI_TRY(step(p, &own, &took, &is_calm));
+        calm |= is_calm;
+        spent += took;
+        if (i > 0) note(point, own);
+    }
+    if (i == 1) note(point, own);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, double seconds)
+{
+    probe p = {.c = c, .net = point->net, .samples = point->samples};
+    const double start = tutti_now();
+    tutti_status s = tutti_comm_agree(c->comm, open_probe(&p));
+    point->setup = tutti_now() - start;
+    if (s == TUTTI_OK) s = tutti_calibration_slowest(c, &point->setup, 1);
+    if (s == TUTTI_OK) s = run(&p, point, seconds);
+    if (s == TUTTI_OK && p.best_step < point->best) s = keep_best(&p, point);
+    close_probe(&p);
+    return s;
+}
+
+void tutti_point_destroy(tutti_point *point)
+{
+    tutti_free(point->layers);
+    point->layers = NULL;
+}
+
+/* ---- into the platform ---- */
+
 static tutti_status keep_row(tutti_platform *platform, const tutti_layer_rate *rate)
 {
     for (int i = 0; i < platform->layer_count; i++) {
@@ -153,7 +237,7 @@ static tutti_status keep_row(tutti_platform *platform, const tutti_layer_rate *r
 }
 
 /* Layers of a net that do the same work: their mean, so that the net's sum is right. */
-static tutti_pass_seconds mean_of_equals(const probe *p, const char *key)
+static tutti_pass_seconds mean_of_equals(const tutti_point *p, const char *key)
 {
     tutti_pass_seconds sum = {0};
     int count = 0;
@@ -161,90 +245,43 @@ static tutti_pass_seconds mean_of_equals(const probe *p, const char *key)
         char other[TUTTI_LAYER_KEY];
         tutti_platform_key(&p->net->layers[i], p->net->layers[i].out.c, other);
         if (strcmp(key, other)) continue;
-        sum.forward += p->best[i].forward;
-        sum.weights += p->best[i].weights;
-        sum.data += p->best[i].data;
+        sum.forward += p->layers[i].forward;
+        sum.weights += p->layers[i].weights;
+        sum.data += p->layers[i].data;
         count++;
     }
     return (tutti_pass_seconds){sum.forward / count, sum.weights / count, sum.data / count};
 }
 
-static double sum_of(const probe *p)
+static double usual_step(const tutti_point *point)
 {
-    double sum = 0;
-    for (int i = 0; i < p->net->layer_count; i++)
-        sum += p->best[i].forward + p->best[i].weights + p->best[i].data;
-    return sum;
-}
-
-static void scale_to(probe *p, double sum)
-{
-    const double scale = sum / sum_of(p);
-    for (int i = 0; i < p->net->layer_count; i++) {
-        p->best[i].forward *= scale;
-        p->best[i].weights *= scale;
-        p->best[i].data *= scale;
-    }
-}
-
-/* Of each layer the slowest rank's, and of their sum: not all layers are slow on the same rank. */
-static tutti_status keep_layers(probe *p)
-{
-    const int layers = p->net->layer_count;
-    double sum = sum_of(p);
-    TUTTI_TRY(tutti_calibration_slowest(p->c, &sum, 1));
-    TUTTI_TRY(tutti_calibration_slowest(p->c, &p->best[0].forward, 3 * layers));
-    scale_to(p, sum);
-    for (int i = 0; i < layers; i++) {
-        tutti_layer_rate r = {.samples = p->samples};
-        tutti_platform_key(&p->net->layers[i], p->net->layers[i].out.c, r.key);
-        r.seconds = mean_of_equals(p, r.key);
-        TUTTI_TRY(keep_row(p->c->platform, &r));
-    }
-    return TUTTI_OK;
+    double sorted[TUTTI_POINT_STEPS];
+    const int count = point->steps < TUTTI_POINT_STEPS ? point->steps : TUTTI_POINT_STEPS;
+    memcpy(sorted, point->seconds, (size_t)count * sizeof *sorted);
+    return tutti_calibration_median(sorted, count);
 }
 
 /* The update's rate is that of the net with the most parameters. */
-static tutti_status keep_rest(probe *p)
+tutti_status tutti_calibration_keep(tutti_calibration *c, const tutti_point *point)
 {
-    double found[] = {fmax(p->rest, 0), p->update_seconds / (double)p->updated};
-    TUTTI_TRY(tutti_calibration_slowest(p->c, found, 2));
-    tutti_layer_rate r = {.samples = p->samples, .seconds.forward = found[0]};
-    tutti_platform_input_key(p->net, r.key);
-    if (p->updated >= p->c->updated) {
-        p->c->updated = p->updated;
-        p->c->platform->update = found[1];
+    double step = usual_step(point);
+    TUTTI_TRY(tutti_calibration_slowest(c, &step, 1));
+    const double factor = step / point->best;
+    tutti_calibration_say(c, "  %-14s %6d samples a rank %10.2f ms, %8.1f samples/s a rank",
+                          tutti_net_name(point->net), point->samples, step * 1e3,
+                          point->samples / step);
+    for (int i = 0; i < point->net->layer_count; i++) {
+        tutti_layer_rate r = {.samples = point->samples};
+        tutti_platform_key(&point->net->layers[i], point->net->layers[i].out.c, r.key);
+        r.seconds = mean_of_equals(point, r.key);
+        stretch(&r.seconds, 1, factor);
+        TUTTI_TRY(keep_row(c->platform, &r));
     }
-    return keep_row(p->c->platform, &r);
-}
-
-/* Steps for about 'seconds', one at least, and if possible one that nobody disturbed. */
-static tutti_status run(probe *p, double seconds)
-{
-    double took = 0, spent = 0;
-    bool calm = false;
-    for (int i = 0; i < MOST_TRIES && (spent < seconds || (!calm && i < MOST_DISTURBED)); i++) {
-        bool is_calm;
-        TUTTI_TRY(step(p, &took, &is_calm));
-        calm |= is_calm;
-        spent += took;
+    if (point->updated >= c->updated) {
+        c->updated = point->updated;
+        c->platform->update = point->update * factor;
     }
-    return TUTTI_OK;
-}
-
-tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, double seconds)
-{
-    probe p = {.c = c, .net = point->net, .samples = point->samples};
-    const double start = tutti_now();
-    tutti_status s = tutti_comm_agree(c->comm, open_probe(&p));
-    point->setup = tutti_now() - start;
-    if (s == TUTTI_OK) s = tutti_calibration_slowest(c, &point->setup, 1);
-    if (s == TUTTI_OK) s = run(&p, seconds);
-    if (s == TUTTI_OK && p.best_step < point->step) {
-        point->step = p.best_step;
-        s = keep_layers(&p);
-        if (s == TUTTI_OK) s = keep_rest(&p);
-    }
-    close_probe(&p);
-    return s;
+    tutti_layer_rate rest = {.samples = point->samples, .seconds.forward = point->rest * factor};
+    tutti_platform_input_key(point->net, rest.key);
+    return keep_row(c->platform, &rest);
 }

@@ -64,7 +64,7 @@ static tutti_status fits(const tutti_calibration *c, const tutti_net *net, int s
 /* What one step of 'samples' samples costs, judged by a point that was measured. */
 static double cost_of(const tutti_point *p, int samples)
 {
-    return p->setup + p->step * samples / p->samples;
+    return p->setup + p->best * samples / p->samples;
 }
 
 /* Collective. The rank whose clock is ahead decides for all. */
@@ -89,7 +89,7 @@ static tutti_status first_round(tutti_calibration *c, zoo *z, const tutti_net *n
         const bool needed = n <= GROWTH; /* two points make a line */
         if (!has_memory || (!needed && cost_of(last, n) > left)) break;
         tutti_point *p = &z->points[z->point_count++];
-        *p = (tutti_point){.net = net, .samples = n, .step = INFINITY};
+        *p = (tutti_point){.net = net, .samples = n, .best = INFINITY};
         TUTTI_TRY(tutti_calibrate_point(c, p, seconds_a_visit));
         last = p;
         if (n == most) break;
@@ -121,12 +121,7 @@ static tutti_status run(tutti_calibration *c, zoo *z, double seconds)
         TUTTI_TRY(first_round(c, z, z->nets[i], now + (middle - now) / (z->net_count - i)));
     }
     for (bool any = true; any;) TUTTI_TRY(further_round(c, z, start + seconds, &any));
-    for (int i = 0; i < z->point_count; i++) {
-        const tutti_point *p = &z->points[i];
-        tutti_calibration_say(c, "  %-14s %6d samples a rank %10.2f ms, %8.1f samples/s a rank",
-                              tutti_net_name(p->net), p->samples, p->step * 1e3,
-                              p->samples / p->step);
-    }
+    for (int i = 0; i < z->point_count; i++) TUTTI_TRY(tutti_calibration_keep(c, &z->points[i]));
     return TUTTI_OK;
 }
 
@@ -135,6 +130,7 @@ tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds)
     zoo *z = NULL;
     TUTTI_TRY(tutti_comm_agree(c->comm, tutti_alloc(&z, 1, sizeof *z)));
     const tutti_status s = run(c, z, seconds);
+    for (int i = 0; i < z->point_count; i++) tutti_point_destroy(&z->points[i]);
     for (int i = 0; i < z->net_count; i++) tutti_net_destroy(&z->nets[i]);
     tutti_free(z);
     return s;

@@ -68,17 +68,17 @@ INLINE vf vf_log(vf x)
     return vf_select(vf_gt(vf_set1(__builtin_inff()), x), p, x);
 }
 
-/* The functions below are chains of some twenty operations. So that a processor finds enough to do in
- * what it sees of the program at a time, they take 'count' vectors (a constant) side by side:
+/* The functions below are chains of some twenty operations. So that a processor finds enough to do
+ * in what it sees of the program at a time, they take 'count' vectors (a constant) side by side:
  * operation after operation, not vector after vector. */
 enum { TOGETHER = NREG >= 32 ? 4 : 2 };
 #define TOGETHER_EACH(i) UNROLL(4) for (int i = 0; i < count; i++)
 
-/* x = x^(-3/4) of normal x > 0, and inverse = 1/x if it is wanted; both zero of infinity, NaN stays.
+/* x = x^(-3/4) of normal x > 0, and if it is wanted inverse = 1/x; zero of infinity, NaN stays.
  * Subtracting a quarter of the bits from a constant guesses y = x^(-1/4) to 1/32. What is left, e =
  * 1 - x y^4, is small: y (1-e)^(-1/4) is better, y^3 (1-e)^(-3/4) the result, both as series up to
  * e^2. Now e is so small that e^2 does not count: y (1-e)^(-1/4) again, times the result, is the
- * inverse. Errors < 2.3 and 4 ulp; a third of the operations of exp(-3/4 log(x)). */
+ * inverse. Errors < 2.3 and 5 ulp; a third of the operations of exp(-3/4 log(x)). */
 INLINE void vf_pow_minus_3_4(int count, vf *x, vf *inverse)
 {
     const vf one = vf_set1(1.0f), most = vf_set1(0x1.fffffep127f);
