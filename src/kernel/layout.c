@@ -33,17 +33,20 @@ static void run(tutti_team *team, tutti_team_job *share, move_job *job)
     tutti_team_run(tutti_team_for(team, floats), share, job);
 }
 
-/* 'lanes' planes of the source, each 'pixels' long, become one of blocks. */
+enum { TILE = 16 }; /* pixels of a tile: a cache line of each plane */
+
+/* 'lanes' planes of the source, each 'pixels' long, become one of blocks. Planes often lie a power
+ * of two apart, in the same few sets of a cache: each line is read once, into a tile. */
 static void block_plane(size_t pixels, int lanes, const float *planes, float *block)
 {
-    if (lanes == B) {
-        for (size_t i = 0; i < pixels; i++)
-            for (int l = 0; l < B; l++) block[i * B + (size_t)l] = planes[(size_t)l * pixels + i];
-        return;
+    float line[B][TILE] = {0};
+    for (size_t tile = 0; tile < pixels; tile += TILE) {
+        const size_t count = tile + TILE < pixels ? TILE : pixels - tile;
+        for (size_t l = 0; l < (size_t)lanes; l++)
+            memcpy(line[l], planes + l * pixels + tile, count * sizeof **line);
+        for (size_t i = 0; i < count; i++)
+            for (size_t l = 0; l < B; l++) block[(tile + i) * B + l] = line[l][i];
     }
-    for (size_t i = 0; i < pixels; i++)
-        for (int l = 0; l < B; l++)
-            block[i * B + (size_t)l] = l < lanes ? planes[(size_t)l * pixels + i] : 0.0f;
 }
 
 static void to_blocked_share(void *arg, int member, int size)
@@ -67,7 +70,6 @@ void tutti_nchw_to_blocked(tutti_team *team, int n, int c, int pixels, const flo
 
 static void unblock_plane(size_t pixels, int lanes, const float *block, float *planes)
 {
-    enum { TILE = 16 }; /* pixels whose vectors stay in the cache while the lanes are written */
     for (size_t tile = 0; tile < pixels; tile += TILE) {
         const size_t end = tile + TILE < pixels ? tile + TILE : pixels;
         for (int l = 0; l < lanes; l++)
