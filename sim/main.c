@@ -86,7 +86,9 @@ static double precision_of(const sim_scenario *s)
 }
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
- * correction factors of somebody else's cluster. Messages up to the eager limit leave at once. */
+ * correction factors of somebody else's cluster. No message leaves before its receiver waits for it:
+ * SimGrid 3.32 keeps those that do in one list and walks it for each, four fifths of its time with
+ * 1,024 nodes. */
 static void configure(sim_scenario *s)
 {
     char *words[] = {(char[]){"tutti-sim"}, (char[]){"--log=root.thres:critical"}, NULL};
@@ -105,7 +107,7 @@ static void configure(sim_scenario *s)
     sg_cfg_set_string("smpi/privatization", "no");
     sg_cfg_set_double("smpi/test", 0);
     sg_cfg_set_double("smpi/iprobe", 0);
-    sg_cfg_set_int("smpi/send-is-detached-thresh", 8192);
+    sg_cfg_set_int("smpi/send-is-detached-thresh", 0);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
     sg_cfg_set_double("surf/precision", s->precision);
     if (s->nodes > PRECISION_NODES) sg_cfg_set_double("maxmin/precision", SHARE_PRECISION);
