@@ -86,9 +86,9 @@ static double precision_of(const sim_scenario *s)
 }
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
- * correction factors of somebody else's cluster. No message leaves before its receiver waits for it:
- * SimGrid 3.32 keeps those that do in one list and walks it for each, four fifths of its time with
- * 1,024 nodes. */
+ * correction factors of somebody else's cluster. No message leaves before its receiver waits for
+ * it: SimGrid 3.32 keeps those that do in one list and walks it for each, four fifths of its time
+ * with 1,024 nodes. */
 static void configure(sim_scenario *s)
 {
     char *words[] = {(char[]){"tutti-sim"}, (char[]){"--log=root.thres:critical"}, NULL};
