@@ -6,6 +6,7 @@
 
 #include "kernel/ops.h"
 #include "kernel/ref_ops.h"
+#include "kernel/share.h"
 
 static const double half = FLT_EPSILON / 2; /* the error of one rounding, relative */
 static const int shapes[][3] = {
@@ -362,6 +363,53 @@ static void a_nan_makes_its_row_nan_and_no_other(void **state)
     }
 }
 
+/* So large that results are stored around the caches: the bits are those of one sample at a time,
+ * which are not. */
+static void large_softmax_has_the_bits_of_single_samples(void **state)
+{
+    enum { N = 4200, CLASSES = 1000, WIDTH = 1008 };
+    assert_true(N * WIDTH >= TUTTI_STREAMED);
+    fenced x = random_scores(N, CLASSES, 30.0), p = fenced_create(x.count);
+    fenced dx = fenced_create(x.count), one = fenced_create(WIDTH), loss = fenced_create(N);
+    int32_t *labels = random_labels(N, CLASSES);
+    for (run r = {0}; next_run(&r, *state);) {
+        tutti_softmax(r.row, r.team, N, CLASSES, x.data, labels, p.data, loss.data);
+        tutti_softmax_backward(r.row, r.team, N, CLASSES, p.data, labels, 0.125f, dx.data);
+        for (size_t i = 0; i < N; i++) {
+            float single;
+            tutti_softmax(r.row, NULL, 1, CLASSES, x.data + i * WIDTH, labels + i, one.data,
+                          &single);
+            assert_true(single == loss.data[i]);
+            assert_memory_equal(one.data, p.data + i * WIDTH, WIDTH * sizeof(float));
+            tutti_softmax_backward(r.row, NULL, 1, CLASSES, one.data, labels + i, 0.125f, one.data);
+            assert_memory_equal(one.data, dx.data + i * WIDTH, WIDTH * sizeof(float));
+        }
+    }
+    free(labels);
+    fenced_destroy(&x), fenced_destroy(&p), fenced_destroy(&dx), fenced_destroy(&one);
+    fenced_destroy(&loss);
+}
+
+static void large_lrn_has_the_bits_of_single_samples(void **state)
+{
+    enum { N = 16, C = 64, PIXELS = 4096, SAMPLE = C * PIXELS };
+    assert_true(N * SAMPLE >= TUTTI_STREAMED);
+    fenced x = random_activation(N, C, PIXELS, 1, -1.0, 1.0), y = fenced_create(x.count);
+    fenced dx = fenced_create(x.count), one = fenced_create(SAMPLE);
+    for (run r = {0}; next_run(&r, *state);) {
+        tutti_lrn_forward(r.row, r.team, &lrns[1], N, C, PIXELS, x.data, y.data);
+        tutti_lrn_backward(r.row, r.team, &lrns[1], N, C, PIXELS, x.data, y.data, NULL, dx.data);
+        for (size_t at = 0; at < x.count; at += SAMPLE) {
+            tutti_lrn_forward(r.row, NULL, &lrns[1], 1, C, PIXELS, x.data + at, one.data);
+            assert_memory_equal(one.data, y.data + at, SAMPLE * sizeof(float));
+            tutti_lrn_backward(r.row, NULL, &lrns[1], 1, C, PIXELS, x.data + at, y.data + at, NULL,
+                               one.data);
+            assert_memory_equal(one.data, dx.data + at, SAMPLE * sizeof(float));
+        }
+    }
+    fenced_destroy(&x), fenced_destroy(&y), fenced_destroy(&dx), fenced_destroy(&one);
+}
+
 static void ranks_count_who_is_above(void **state)
 {
     tutti_team *const *teams = *state;
@@ -391,6 +439,8 @@ int main(void)
         cmocka_unit_test(softmax_gradient_agrees_with_finite_differences),
         cmocka_unit_test(slopes_agree_with_finite_differences),
         cmocka_unit_test(a_nan_makes_its_row_nan_and_no_other),
+        cmocka_unit_test(large_softmax_has_the_bits_of_single_samples),
+        cmocka_unit_test(large_lrn_has_the_bits_of_single_samples),
         cmocka_unit_test(ranks_count_who_is_above),
     };
     return cmocka_run_group_tests(tests, create_teams, destroy_teams);

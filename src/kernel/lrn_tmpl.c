@@ -228,8 +228,7 @@ void NAME(op_lrn_backward)(const tutti_lrn *lrn, int blocks, int pixels, int beg
                            const float *x, const float *dy, const float *mask, float *dx,
                            bool stream)
 {
-    const window w = window_of(lrn, lrn->size);
-    if (w.size == 5)
-        backward(window_of(lrn, 5), blocks, pixels, begin, end, x, dy, mask, dx, stream);
-    else backward(w, blocks, pixels, begin, end, x, dy, mask, dx, stream);
+    const window any = window_of(lrn, lrn->size), usual = window_of(lrn, 5);
+    if (any.size == 5) backward(usual, blocks, pixels, begin, end, x, dy, mask, dx, stream);
+    else backward(any, blocks, pixels, begin, end, x, dy, mask, dx, stream);
 }

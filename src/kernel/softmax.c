@@ -5,7 +5,7 @@
 #include "kernel/ops_kernels.h"
 #include "kernel/share.h"
 
-enum { STREAMED_CLASSES = 16384 }; /* at most; more than the second-level cache wants anyway */
+enum { STREAMED_CLASSES = 16384 }; /* at most: a thread keeps a row of them on its stack */
 
 typedef struct softmax_job {
     const tutti_ops_kernels *ops;
