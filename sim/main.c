@@ -77,7 +77,7 @@ static tutti_status load(sim_scenario *s)
 /* Flows that end so close together end at once, for each end costs a new division of all
  * bandwidths: of a step's computing this part, the more the more nodes there are. */
 #define TIME_PRECISION  3e-5
-#define PRECISION_NODES 128
+#define PRECISION_NODES 512
 #define SHARE_PRECISION 1e-3 /* of a bandwidth, with more nodes: SimGrid's sums are rounded */
 
 static double precision_of(const sim_scenario *s)

@@ -86,6 +86,7 @@ typedef struct sim_rank {
     double free_again;    /* when it is done with what it took time for */
     double stolen;        /* seconds that messages posted since took from computing */
     double until;         /* when the compute thread is done with what it computes */
+    double computed;      /* when it was done with what it has computed */
     double left;          /* seconds of computing, less than can be told from none */
     double rang;          /* when the last alarm was to ring */
     sim_alarm alarms[SIM_ALARMS];

@@ -188,34 +188,37 @@ STAND_IN(int, MPI_Waitsome, int count, MPI_Request *requests, int *done, int *wh
 
 /* ---- computing ---- */
 
-/* Lets at most 'seconds' pass and the engine go on meanwhile. What is less than the precision of
- * the simulated time is paid later. */
+/* Lets at most 'seconds' of computing pass and the engine go on meanwhile. What is less than the
+ * precision of the simulated time is paid later. */
 static void look(sim_rank *r, double seconds)
 {
     const double now = simgrid_get_clock();
     pay_beside(r);
-    r->until = now + seconds;
+    r->until = r->computed + seconds;
     if (r->free_again > now + r->scenario->precision)
         sg_actor_sleep_until(fmin(r->free_again, r->until));
     else if (!tutti_comm_progress(r->comm) && simgrid_get_clock() == now)
-        sg_actor_sleep_for(seconds); /* nothing is under way */
+        sg_actor_sleep_until(r->until); /* nothing is under way */
 }
 
 /* Ends close to each other come at once, so an alarm may ring a little early: that it was to ring
- * later counts, or many would be set for the same moment. What is left waits for the next call. */
+ * later counts, once, or many would be set for the same moment. What is left waits for the next
+ * call. */
 void sim_compute(sim_rank *r, double seconds)
 {
     double left = seconds * r->slowness + r->left;
     r->stolen = 0; /* from nobody, while the rank waited */
+    r->computed = fmax(r->computed, simgrid_get_clock());
     while (left > r->scenario->precision && !tutti_comm_is_idle(r->comm)) {
-        const double now = simgrid_get_clock();
+        const double before = r->computed;
         look(r, fmin(between_looks(r), left));
-        left -= fmax(simgrid_get_clock(), fmin(r->rang, r->until)) - now;
-        left += r->stolen;
+        r->computed = fmax(before, fmax(simgrid_get_clock(), fmin(r->rang, r->until)));
+        left += r->stolen - (r->computed - before);
         r->stolen = 0;
     }
     if (left > r->scenario->precision) {
-        sg_actor_sleep_for(left);
+        r->computed += left;
+        sg_actor_sleep_until(r->computed);
         left = 0;
     }
     r->left = left;

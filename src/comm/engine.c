@@ -332,7 +332,7 @@ static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage sta
     s->x = x;
     s->stage = stage;
     s->pending = s->sends = s->receives = s->round = 0;
-    s->next_to = s->next_from = x->members;
+    s->items = s->next_to = s->next_from = 0;
     s->begun = s->touched = tutti_engine_now(e);
     x->in_flight[stage]++;
     e->used[lane]++;

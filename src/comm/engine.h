@@ -31,9 +31,9 @@ typedef struct tutti_algorithm {
     /* All messages posted so far are through: posts the next round, or returns false. NULL: one
      * round. */
     bool (*next_round)(tutti_engine *e, tutti_slot *s);
-    /* Post what this member gets from another, and what that one gets: for tutti_window_open. */
-    void (*receive_from)(tutti_engine *e, tutti_slot *s, int member);
-    void (*send_to)(tutti_engine *e, tutti_slot *s, int member);
+    /* Post one of the messages of a window, what comes in and what goes out. NULL: no windows. */
+    void (*receive)(tutti_engine *e, tutti_slot *s, int item);
+    void (*send)(tutti_engine *e, tutti_slot *s, int item);
 } tutti_algorithm;
 
 extern const tutti_algorithm tutti_reduce_algorithms[]; /* end with a row without a name */
@@ -108,7 +108,8 @@ struct tutti_slot {
     tutti_stage stage;
     int lane, chunk, round;
     int pending, sends, receives; /* messages under way: all, going out, coming in */
-    int next_to, next_from;       /* distances of the peers whose turn it is (window.c) */
+    int items, window;            /* messages each way; at most so many of them at a time */
+    int next_to, next_from;       /* whose turn it is (window.c) */
     double begun, touched;        /* when it was posted, when a message of it last arrived */
 
     char *inbox;
@@ -177,17 +178,51 @@ static inline size_t tutti_piece_length(tutti_piece p)
 bool tutti_exchange_is_small(const tutti_exchange *x);
 
 /* The same, or so many members that each gets next to nothing, where packing sends no more. */
-bool tutti_exchange_wants_rounds(const tutti_exchange *x);
+bool tutti_exchange_is_thin(const tutti_exchange *x);
+
+/* The same, or as many members and one chunk: halves need no packing. */
+bool tutti_exchange_wants_halves(const tutti_exchange *x);
 
 /* Post a message to or from a member; nothing when it is empty. */
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);
 void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes, int member,
                         int message);
 
-/* Posts the messages of a chunk by its algorithm's receive_from and send_to, a few at a time; and
- * the next ones, when some are through. */
-void tutti_window_open(tutti_engine *e, tutti_slot *s);
+/* Post the messages of a chunk by its algorithm's receive and send, a few at a time: one for every
+ * peer, or some parts; and the next ones, when some are through. */
+void tutti_window_peers(tutti_engine *e, tutti_slot *s);
+void tutti_window_parts(tutti_engine *e, tutti_slot *s, int parts);
 void tutti_window_move(tutti_engine *e, tutti_slot *s);
+
+/* The peer an item of such a window is received from, and the one it is sent to. */
+int tutti_peer_below(const tutti_exchange *x, int item);
+int tutti_peer_above(const tutti_exchange *x, int item);
+
+/* Neighbouring strips; the last is followed by the first. */
+typedef struct tutti_run {
+    int first, count;
+} tutti_run;
+
+/* The bytes of a run's pieces in the slot's chunk; where they lie together, in the buffer or else
+ * in 'spare'; packing into it and unpacking if so. */
+size_t tutti_run_bytes(const tutti_slot *s, tutti_run run);
+char *tutti_run_place(const tutti_slot *s, char *buffer, tutti_run run, char *spare);
+const char *tutti_run_pack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
+                           char *spare);
+void tutti_run_unpack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
+                      const char *spare);
+
+/* Halving (halves.c): whether it applies, how often, what a member works on after some rounds. */
+bool tutti_halves_apply(const tutti_exchange *x);
+int tutti_halvings(const tutti_exchange *x);
+tutti_run tutti_half(const tutti_exchange *x, int member, int rounds);
+
+/* Gives one strip for another to or from its owner, who has the other. */
+void tutti_halves_swap(tutti_engine *e, tutti_slot *s, char *buffer, int give, int take);
+
+/* An inbox with room for half of a chunk, and behind it the same for packing. */
+size_t tutti_halves_inbox(const tutti_exchange *x);
+char *tutti_halves_outbox(const tutti_slot *s);
 
 /* sum = a + b, which it may overlap exactly. */
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);

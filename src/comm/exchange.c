@@ -11,6 +11,7 @@ enum {
     SMALL_BYTES = 32 << 10,    /* up to here messages cost more than bytes */
     SMALL_MEMBERS = 4,         /* from here on rounds are fewer than peers */
     MANY_MEMBERS = 64,         /* from here on posting a message to each takes long */
+    HALVES_MEMBERS = 128,      /* from here on longer than waiting for log2(N) partners in turn */
     THIN_STRIP = 12 << 10,     /* what a fast wire carries while a message is posted and taken */
     HELPER_PRIORITY = -1000000 /* agreements overtake everything */
 };
@@ -163,12 +164,17 @@ bool tutti_exchange_is_small(const tutti_exchange *x)
     return x->members >= SMALL_MEMBERS && x->cuts[x->members] * x->width <= SMALL_BYTES;
 }
 
-bool tutti_exchange_wants_rounds(const tutti_exchange *x)
+bool tutti_exchange_is_thin(const tutti_exchange *x)
 {
     const size_t members = (size_t)x->members;
     const bool is_thin =
         members >= MANY_MEMBERS && x->cuts[members] * x->width <= members * THIN_STRIP;
     return is_thin || tutti_exchange_is_small(x);
+}
+
+bool tutti_exchange_wants_halves(const tutti_exchange *x)
+{
+    return (x->members >= HALVES_MEMBERS && x->chunks == 1) || tutti_exchange_is_thin(x);
 }
 
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,

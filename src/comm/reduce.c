@@ -2,23 +2,21 @@
  *
  * direct    one message per pair of members (and root), see window.c. The owner of a strip adds a
  *           root as soon as all roots before it in the tree are there, whatever arrives first.
- * halving   log2(N) rounds for N = 2^k members with one root each. The classic algorithm pairs
- *           distant ranks first, which adds in another order; here neighbours pair first, then
- *           pairs of neighbours: exactly the levels of the tree.
- *
- *             round 0: 0-1 2-3 4-5 6-7     each keeps the strips whose number has its last bit,
- *             round 1: 0-2 1-3 4-6 5-7     then its last two bits,
- *             round 2: 0-4 1-5 2-6 3-7     then all three: its own.
+ * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halves.c. The
+ *           classic algorithm pairs distant ranks first, which adds in another order; here
+ *           neighbours pair first, then pairs of neighbours: exactly the levels of the tree.
  *
  * bruck     ceil(log2(N)) rounds for any N and any number of roots: Bruck's all-to-all carries the
  *           roots themselves in blocks of one size, the owner adds at the end. More bytes, few
  *           messages: for small buffers where halving does not apply.
  *
- * Bytes out of a member for a buffer of B: direct (N-1)/N B times its roots, halving (N-1)/N B,
+ * Bytes out of a member for a buffer of B: direct (N-1)/N B times its roots, halving B,
  * bruck about log2(N)/2 B times the largest number of roots. */
 #include <string.h>
 
 #include "comm/engine.h"
+
+enum { PART_BYTES = 256 << 10 }; /* takes as long to add as some messages to post */
 
 static tutti_piece piece_of(const tutti_slot *s, int member)
 {
@@ -81,17 +79,19 @@ static float *direct_place(const tutti_slot *s, int root)
     return (float *)(void *)s->inbox + (size_t)index * x->piece;
 }
 
-static void direct_receive(tutti_engine *e, tutti_slot *s, int from)
+static void direct_receive(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
+    const int from = tutti_peer_below(x, item);
     const size_t mine = tutti_piece_length(piece_of(s, x->me)) * sizeof(float);
     const int first = x->first_root[from], end = x->first_root[from + 1];
     for (int i = first; i < end; i++) tutti_slot_receive(e, s, direct_place(s, i), mine, from, i);
 }
 
-static void direct_send(tutti_engine *e, tutti_slot *s, int to)
+static void direct_send(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
+    const int to = tutti_peer_above(x, item);
     const tutti_piece theirs = piece_of(s, to);
     for (int i = 0; i < x->my_roots; i++)
         tutti_slot_send(e, s, x->partials[i] + theirs.begin,
@@ -101,7 +101,7 @@ static void direct_send(tutti_engine *e, tutti_slot *s, int to)
 static void direct_begin(tutti_engine *e, tutti_slot *s)
 {
     begin_sum(s);
-    tutti_window_open(e, s);
+    tutti_window_peers(e, s);
     go_on_adding(e, s, direct_place);
 }
 
@@ -122,54 +122,66 @@ static bool is_power_of_two(int n)
  * of the same height. */
 static bool halving_applies(const tutti_exchange *x)
 {
-    return is_power_of_two(x->members) && x->leaves % x->members == 0 &&
+    return tutti_halves_apply(x) && x->leaves % x->members == 0 &&
            is_power_of_two(x->leaves / x->members);
 }
 
-static size_t halving_inbox(const tutti_exchange *x)
+static char *sums(const tutti_slot *s)
 {
-    return (size_t)(x->members + 2) * x->piece * sizeof(float); /* half going out, half coming in */
+    return (char *)s->x->partials[0];
 }
 
-/* The strips a member still works on after 'round' rounds are those with its last bits. */
-static bool works_on(int member, int strip, int rounds)
+/* A half travels in parts, so that one can be added while the next is on its way. */
+static int halving_parts(const tutti_slot *s)
 {
-    return ((member ^ strip) & ((1 << rounds) - 1)) == 0;
+    const tutti_run half = tutti_half(s->x, s->x->me, s->round + 1);
+    const size_t parts = (size_t)half.count * s->x->piece * sizeof(float) / PART_BYTES;
+    return parts < 1 ? 1 : parts < (size_t)half.count ? (int)parts : half.count;
 }
 
-static float *halving_half(const tutti_slot *s, int which)
+static tutti_run halving_part(const tutti_slot *s, int member, int part)
 {
-    const size_t half = (size_t)(s->x->members / 2 + 1) * s->x->piece;
-    return (float *)(void *)s->inbox + (size_t)which * half;
+    const tutti_run half = tutti_half(s->x, member, s->round + 1);
+    const int parts = halving_parts(s), begin = tutti_share_begin(half.count, parts, part);
+    return (tutti_run){half.first + begin, tutti_share_begin(half.count, parts, part + 1) - begin};
 }
 
-static void halving_post(tutti_engine *e, tutti_slot *s)
+/* Where a part of what arrives lies, and of what is packed. */
+static size_t halving_offset(const tutti_slot *s, int member, tutti_run part)
+{
+    const int first = tutti_half(s->x, member, s->round + 1).first;
+    return tutti_run_bytes(s, (tutti_run){first, part.first - first});
+}
+
+static int halving_partner(const tutti_slot *s)
+{
+    return s->x->me ^ (1 << s->round);
+}
+
+static void halving_receive(tutti_engine *e, tutti_slot *s, int item)
+{
+    const tutti_run part = halving_part(s, s->x->me, item);
+    tutti_slot_receive(e, s, s->inbox + halving_offset(s, s->x->me, part), tutti_run_bytes(s, part),
+                       halving_partner(s), item);
+}
+
+static void halving_send(tutti_engine *e, tutti_slot *s, int item)
+{
+    const int partner = halving_partner(s);
+    const tutti_run part = halving_part(s, partner, item);
+    char *const spare = tutti_halves_outbox(s) + halving_offset(s, partner, part);
+    tutti_slot_send(e, s, tutti_run_pack(e, s, sums(s), part, spare), tutti_run_bytes(s, part),
+                    partner);
+}
+
+static void halving_arrived(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
-    const int partner = x->me ^ (1 << s->round);
-    float *const out = halving_half(s, 0);
-    size_t going = 0, coming = 0;
-    for (int strip = 0; strip < x->members; strip++) {
-        const tutti_piece p = piece_of(s, strip);
-        const size_t count = tutti_piece_length(p);
-        if (works_on(partner, strip, s->round + 1)) {
-            tutti_engine_copy(e, out + going, x->partials[0] + p.begin, count * sizeof *out);
-            going += count;
-        } else if (works_on(x->me, strip, s->round + 1)) {
-            coming += count;
-        }
-    }
-    tutti_slot_receive(e, s, halving_half(s, 1), coming * sizeof *out, partner, 0);
-    tutti_slot_send(e, s, out, going * sizeof *out, partner);
-}
-
-static void halving_add(tutti_engine *e, tutti_slot *s)
-{
-    const tutti_exchange *x = s->x;
-    const float *in = halving_half(s, 1);
-    for (int strip = 0; strip < x->members; strip++) {
-        if (!works_on(x->me, strip, s->round + 1)) continue;
-        const tutti_piece p = piece_of(s, strip);
+    if (s->round == tutti_halvings(x)) return; /* the swap */
+    const tutti_run part = halving_part(s, x->me, item);
+    const float *in = (const float *)(void *)(s->inbox + halving_offset(s, x->me, part));
+    for (int i = 0; i < part.count; i++) {
+        const tutti_piece p = piece_of(s, part.first + i);
         float *const mine = x->partials[0] + p.begin;
         tutti_engine_add(e, mine, mine, in, tutti_piece_length(p));
         in += tutti_piece_length(p);
@@ -178,16 +190,15 @@ static void halving_add(tutti_engine *e, tutti_slot *s)
 
 static void halving_begin(tutti_engine *e, tutti_slot *s)
 {
-    if (s->x->members > 1) halving_post(e, s);
+    if (s->x->members > 1) tutti_window_parts(e, s, halving_parts(s));
 }
 
 static bool halving_next(tutti_engine *e, tutti_slot *s)
 {
-    if (s->x->members == 1) return false;
-    halving_add(e, s);
-    if (2 << s->round >= s->x->members) return false;
-    s->round++;
-    halving_post(e, s);
+    const int rounds = tutti_halvings(s->x);
+    if (s->round == rounds) return false;
+    if (++s->round < rounds) tutti_window_parts(e, s, halving_parts(s));
+    else tutti_halves_swap(e, s, sums(s), tutti_half(s->x, s->x->me, rounds).first, s->x->me);
     return true;
 }
 
@@ -276,11 +287,12 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 // clang-format off
 const tutti_algorithm tutti_reduce_algorithms[] = {
     {.name = "direct", .inbox = direct_inbox, .begin = direct_begin, .arrived = direct_arrived,
-     .receive_from = direct_receive, .send_to = direct_send},
+     .receive = direct_receive, .send = direct_send},
     {.name = "bruck", .is_better = tutti_exchange_is_small, .inbox = bruck_inbox,
      .begin = bruck_begin, .next_round = bruck_next},
-    {.name = "halving", .applies = halving_applies, .is_better = tutti_exchange_wants_rounds,
-     .inbox = halving_inbox, .begin = halving_begin, .next_round = halving_next},
+    {.name = "halving", .applies = halving_applies, .is_better = tutti_exchange_wants_halves,
+     .inbox = tutti_halves_inbox, .begin = halving_begin, .arrived = halving_arrived,
+     .receive = halving_receive, .send = halving_send, .next_round = halving_next},
     {.name = NULL},
 };
 // clang-format on
