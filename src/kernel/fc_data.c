@@ -4,8 +4,9 @@
 #include "kernel/fc_parts.h"
 
 enum {
-    LEAF_RUN = 4,      /* leaves of the tree a tile does at a time, at most */
-    DATA_INPUTS = 192, /* inputs of a run, at most */
+    LEAVES_ALONE = 4,  /* of a run where one panel has all samples */
+    LEAST_INPUTS = 48, /* of a run: whole tiles of every shape */
+    MOST_INPUTS = 192,
 };
 
 /* Floats from one block of 16 samples of the transposed dy to the next. The blocks' runs of leaves
@@ -13,7 +14,7 @@ enum {
  * all into the same few sets. */
 static size_t dy_block_floats(int outputs)
 {
-    return (size_t)(outputs + LEAF_RUN / 2 * TUTTI_FC_LEAF + 1) * TUTTI_BLOCK;
+    return (size_t)(outputs + LEAVES_ALONE / 2 * TUTTI_FC_LEAF + 1) * TUTTI_BLOCK;
 }
 
 static int leaves_of(int outputs)
@@ -21,26 +22,41 @@ static int leaves_of(int outputs)
     return tutti_ceil_div(outputs, TUTTI_FC_LEAF);
 }
 
-/* Inputs of a run of backward-data: its stacks fill at most half the second-level cache. */
-static int data_inputs(const tutti_fc *fc, int n)
+/* A run is some leaves of the tree by some inputs. */
+typedef struct data_run_shape {
+    int leaves, inputs;
+} data_run_shape;
+
+/* The second-level cache holds a panel's dy of the run (an eighth), so many (a power of two) that
+ * few of the tree's joins leave the registers' neighbourhood; the weights, which all panels use (a
+ * quarter); and the stacks over runs (half). */
+static data_run_shape data_run_of(const tutti_fc *fc, int n)
 {
-    const size_t held =
-        (size_t)tutti_fc_filled(n < 1 ? 1 : tutti_fc_least(n, TUTTI_FC_SAMPLES)) * sizeof(float);
-    const size_t levels = (size_t)tutti_tree_height(tutti_fc_leaves(fc)) + 1;
-    const size_t fit = fc->caches.l2 / 2 / (held * levels) / 48 * 48;
-    return fit < 48 ? 48 : fit > DATA_INPUTS ? DATA_INPUTS : (int)fit;
+    const int blocks = tutti_fc_blocks(tutti_fc_least(n < 1 ? 1 : n, TUTTI_FC_SAMPLES));
+    const int panels = tutti_ceil_div(blocks, fc->kernels->data_blocks);
+    const size_t sample_block = TUTTI_BLOCK * sizeof(float);
+    const size_t leaf = TUTTI_FC_LEAF * sample_block * (size_t)tutti_ceil_div(blocks, panels);
+    int leaves = panels > 1 ? fc->kernels->data_leaves : LEAVES_ALONE;
+    while (leaves > 1 && leaves * leaf > fc->caches.l2 / 8) leaves /= 2;
+    const int levels = tutti_tree_height(tutti_ceil_div(tutti_fc_leaves(fc), leaves)) + 1;
+    const size_t stacks = fc->caches.l2 / 2 / (blocks * sample_block * (size_t)levels);
+    const size_t weights = fc->caches.l2 / 4 / ((size_t)leaves * TUTTI_FC_LEAF * sizeof(float));
+    const size_t fit = (stacks < weights ? stacks : weights) / LEAST_INPUTS * LEAST_INPUTS;
+    return (data_run_shape){leaves, fit < LEAST_INPUTS  ? LEAST_INPUTS
+                                    : fit > MOST_INPUTS ? MOST_INPUTS
+                                                        : (int)fit};
 }
 
-/* Floats of one thread's stacks and of its unfinished dx. */
-static size_t data_stack_floats(const tutti_fc *fc, int n)
-{
-    return (size_t)data_inputs(fc, n) * tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES)) *
-           (tutti_tree_height(tutti_fc_leaves(fc)) + 1);
-}
-
+/* Floats of one thread's unfinished dx, and of its stacks. */
 static size_t data_dx_floats(const tutti_fc *fc, int n)
 {
-    return (size_t)data_inputs(fc, n) * tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES));
+    return (size_t)data_run_of(fc, n).inputs * tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES));
+}
+
+static size_t data_stack_floats(const tutti_fc *fc, int n)
+{
+    const int runs = tutti_ceil_div(tutti_fc_leaves(fc), data_run_of(fc, n).leaves);
+    return data_dx_floats(fc, n) * (size_t)(tutti_tree_height(runs) + 1);
 }
 
 size_t tutti_fc_data_scratch(const tutti_fc *fc, int n)
@@ -62,7 +78,7 @@ typedef struct data_pass {
     float *dx;
     float *dy_transposed, *near, *far, *tile; /* but for dy one after the other, per thread */
     size_t far_floats, tile_floats;
-    int inputs; /* of a run */
+    data_run_shape run;
     bool fetch; /* the weights come from memory, faster than they are used */
 } data_pass;
 
@@ -79,15 +95,6 @@ static void data_pack_member(void *arg, int member, int size)
         pass->dy_row, pass->dy_transposed + part.b * block + (size_t)column * TUTTI_BLOCK, block);
 }
 
-/* Leaves of a run: as many (a power of two) as leave the run's dy in the first-level cache. */
-static int leaves_of_run(const tutti_fc *fc, int blocks)
-{
-    const size_t leaf = (size_t)TUTTI_FC_LEAF * blocks * TUTTI_BLOCK * sizeof(float);
-    int leaves = LEAF_RUN;
-    while (leaves > 1 && leaves * leaf > fc->caches.l1 * 2 / 3) leaves /= 2;
-    return leaves;
-}
-
 /* All sample blocks of 'part' (b) for inputs 'input' .. 'input_end'-1: run after run of leaves. */
 static void data_run(const data_pass *pass, const tutti_fc_part *part, int input, int input_end,
                      int member)
@@ -95,9 +102,8 @@ static void data_run(const data_pass *pass, const tutti_fc_part *part, int input
     const tutti_fc *fc = pass->fc;
     const int blocks = part->b_end - part->b, leaves = leaves_of(pass->outputs);
     const int panels = tutti_ceil_div(blocks, fc->kernels->data_blocks), inputs = input_end - input;
-    const int per_run = leaves_of_run(fc, tutti_ceil_div(blocks, panels));
-    const int runs = tutti_ceil_div(leaves, per_run), levels = tutti_tree_height(runs) + 1;
-    const int run_blocks = per_run * TUTTI_FC_LEAF / TUTTI_BLOCK,
+    const int runs = tutti_ceil_div(leaves, pass->run.leaves), levels = tutti_tree_height(runs) + 1;
+    const int run_blocks = pass->run.leaves * TUTTI_FC_LEAF / TUTTI_BLOCK,
               all = tutti_fc_blocks(pass->outputs);
     const size_t w_block = (size_t)fc->in * TUTTI_BLOCK;
     const size_t dy_block = dy_block_floats(pass->outputs);
@@ -141,8 +147,8 @@ static void data_member(void *arg, int member, int size)
     const int end = mine.a_end * TUTTI_BLOCK, step = TUTTI_FC_SAMPLES / TUTTI_BLOCK;
     for (int b = mine.b; b < mine.b_end; b += step) {
         const tutti_fc_part part = {mine.a, mine.a_end, b, tutti_fc_least(b + step, mine.b_end)};
-        for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->inputs)
-            data_run(pass, &part, i, tutti_fc_least(i + pass->inputs, end), member);
+        for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->run.inputs)
+            data_run(pass, &part, i, tutti_fc_least(i + pass->run.inputs, end), member);
     }
 }
 
@@ -151,7 +157,7 @@ static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
     const tutti_fc *fc = pass->fc;
     TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
-    pass->inputs = data_inputs(fc, pass->n);
+    pass->run = data_run_of(fc, pass->n);
     pass->fetch =
         pass->n <= TUTTI_BLOCK && tutti_fc_beyond_caches(fc, (size_t)pass->outputs * fc->in);
     pass->far_floats = data_stack_floats(fc, pass->n);

@@ -70,7 +70,8 @@ enum { TUTTI_FC_NEAR = 64 * 3 * 16 };
 
 typedef struct tutti_fc_kernels {
     int forward_blocks, data_blocks, weights_blocks; /* the widest panel of each pass */
-    int few_samples;                                 /* 0: there is no way to sweep */
+    int data_leaves; /* of the tree that a tile of backward-data does at a time, at most */
+    int few_samples; /* 0: there is no way to sweep */
     void (*forward)(const tutti_fc_forward_job *job);
     void (*data)(const tutti_fc_data_job *job);
     void (*weights)(const tutti_fc_weights_job *job);

@@ -242,6 +242,27 @@ static void forward(const tutti_fc_forward_job *job)
 
 /* ---- backward-data ---- */
 
+/* Wide tiles read dy from the second-level cache: they fetch it some steps ahead, and with it the
+ * weights of the next 16 outputs. For narrow ones that is too much to do beside: they keep to as
+ * few leaves as the first level holds. */
+enum { FETCHES = VLEN == 16, FETCH_AHEAD = 8, DATA_LEAVES = FETCHES ? 8 : 4 };
+
+/* 16 outputs. */
+INLINE void data_block(vf *acc, int rows, int blocks, const float *w, size_t w_block,
+                       const float *dy, size_t dy_block)
+{
+    UNROLL(28)
+    for (int r = 0; r < rows * FETCHES; r++)
+        __builtin_prefetch(w + w_block + r * TUTTI_BLOCK, 0, 3);
+    for (int k = 0; k < TUTTI_BLOCK; k++) {
+        step(acc, rows, blocks, w + k, TUTTI_BLOCK, dy, dy_block);
+        UNROLL(4)
+        for (int b = 0; b < blocks * FETCHES; b++)
+            __builtin_prefetch(dy + b * dy_block + FETCH_AHEAD * TUTTI_BLOCK, 0, 3);
+        dy += TUTTI_BLOCK;
+    }
+}
+
 INLINE void data_leaf(vf *acc, int rows, int blocks, const tutti_fc_data_job *job, int input,
                       int leaf)
 {
@@ -254,8 +275,8 @@ INLINE void data_leaf(vf *acc, int rows, int blocks, const tutti_fc_data_job *jo
             for (int r = 0; r < rows; r++)
                 FETCH(w + job->output_blocks * job->w_block + r * TUTTI_BLOCK);
         }
-        chain(acc, rows, blocks, TUTTI_BLOCK, w, TUTTI_BLOCK, 1,
-              job->dy + (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK, job->dy_block);
+        data_block(acc, rows, blocks, w, job->w_block,
+                   job->dy + (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK, job->dy_block);
     }
 }
 
@@ -665,6 +686,7 @@ extern const tutti_fc_kernels NAME(fc);
 const tutti_fc_kernels NAME(fc) = {
     .forward_blocks = BLOCKS,
     .data_blocks = DATA_BLOCKS,
+    .data_leaves = DATA_LEAVES,
     .weights_blocks = BLOCKS,
     .few_samples = SWEEP_SAMPLES,
     .forward = forward,
