@@ -81,7 +81,7 @@ static const cli_option options[] = {
     {"part-reduce",        CLI_TEXT, TO(part_reduce), .value = "ALGORITHM",
      .help = "direct, halving or bruck; by default chosen by size and ranks"},
     {"part-broadcast",     CLI_TEXT, TO(part_broadcast), .value = "ALGORITHM",
-     .help = "direct, doubling or bruck; by default chosen by size and ranks"},
+     .help = "direct, doubling (with halving) or bruck; by default chosen by size and ranks"},
     {"stall-warn",         CLI_REAL, TO(stall_warn), 0, 1e9, "60",
      .help = "seconds until a rank that does not arrive is named"},
     {"stall-abort",        CLI_REAL, TO(stall_abort), 0, 1e9, "600",

@@ -75,15 +75,10 @@ static tutti_status load(sim_scenario *s)
 /* ---- SimGrid ---- */
 
 /* Flows that end so close together end at once, for each end costs a new division of all
- * bandwidths: of a step's computing this part, the more the more nodes there are. */
+ * bandwidths: of a step's computing this part. */
 #define TIME_PRECISION  3e-5
-#define PRECISION_NODES 512
-#define SHARE_PRECISION 1e-3 /* of a bandwidth, with more nodes: SimGrid's sums are rounded */
-
-static double precision_of(const sim_scenario *s)
-{
-    return s->prediction->compute_s * TIME_PRECISION * fmax(1, (double)s->nodes / PRECISION_NODES);
-}
+#define SHARE_PRECISION 1e-3 /* of a bandwidth, with many nodes: SimGrid's sums are rounded */
+#define SHARE_NODES     128
 
 /* Links share their bandwidth fairly among the flows that cross them; no model of TCP, no
  * correction factors of somebody else's cluster. No message leaves before its receiver waits for
@@ -110,7 +105,7 @@ static void configure(sim_scenario *s)
     sg_cfg_set_int("smpi/send-is-detached-thresh", 0);
     sg_cfg_set_int("smpi/async-small-thresh", 0);
     sg_cfg_set_double("surf/precision", s->precision);
-    if (s->nodes > PRECISION_NODES) sg_cfg_set_double("maxmin/precision", SHARE_PRECISION);
+    if (s->nodes > SHARE_NODES) sg_cfg_set_double("maxmin/precision", SHARE_PRECISION);
     sg_cfg_set_int("contexts/stack-size", 1024); /* KiB */
 }
 
@@ -118,7 +113,7 @@ static tutti_status simulate(sim_scenario *s)
 {
     sim_rank *ranks = NULL;
     TUTTI_TRY(tutti_alloc(&ranks, (size_t)s->nodes, sizeof *ranks));
-    s->precision = precision_of(s);
+    s->precision = s->prediction->compute_s * TIME_PRECISION;
     configure(s);
     simgrid_load_platform(s->network);
     SMPI_app_instance_register("tutti", sim_rank_main, s->nodes);

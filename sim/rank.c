@@ -162,7 +162,6 @@ static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
                                     .give_memory = sim_give_inbox};
     tutti_comm_options o = tutti_comm_defaults();
     o.no_thread = true;
-    if (r->scenario->nodes > SIM_WIDE_NODES) o.window = SIM_NARROW;
     o.stall_warn = o.stall_abort = 0;
     o.world = &world;
     TUTTI_TRY(tutti_comm_open(&r->comm, &o));

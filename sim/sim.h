@@ -27,9 +27,6 @@ enum {
     SIM_MOST_STEPS = 64,
     SIM_MOST_NODES = 4096,
     SIM_ALARMS = 16,
-    SIM_WIDE_NODES =
-        128, /* with more the engine has a narrow window: few flows, or it takes hours */
-    SIM_NARROW = 3,
     SIM_RECORD = 256,      /* bytes: ranks gather smaller ones from each other */
     SIM_PAYLOAD = 64 << 20 /* bytes; comm/exchange.c's largest message */
 };

@@ -54,62 +54,51 @@ static void alltoall_begin(tutti_engine *e, tutti_slot *s)
            tutti_piece_length(from) * x->width);
 }
 
-/* --- doubling --- */
-
-/* Round 0 swaps, then runs of strips grow: halving backwards. */
-static void doubling_post(tutti_engine *e, tutti_slot *s)
-{
-    const tutti_exchange *x = s->x;
-    const int left = tutti_halvings(x) - s->round, partner = x->me ^ (1 << left);
-    const tutti_run going = tutti_half(x, x->me, left + 1);
-    const tutti_run coming = tutti_half(x, partner, left + 1);
-    const char *out = tutti_run_pack(e, s, x->whole, going, tutti_halves_outbox(s));
-    tutti_slot_receive(e, s, tutti_run_place(s, x->whole, coming, s->inbox),
-                       tutti_run_bytes(s, coming), partner, 0);
-    tutti_slot_send(e, s, out, tutti_run_bytes(s, going), partner);
-}
-
-static void doubling_unpack(tutti_engine *e, const tutti_slot *s)
-{
-    const tutti_exchange *x = s->x;
-    const int left = tutti_halvings(x) - s->round, partner = x->me ^ (1 << left);
-    if (s->round) tutti_run_unpack(e, s, x->whole, tutti_half(x, partner, left + 1), s->inbox);
-}
-
-static void doubling_begin(tutti_engine *e, tutti_slot *s)
-{
-    const tutti_exchange *x = s->x;
-    tutti_halves_swap(e, s, x->whole, x->me, tutti_half(x, x->me, tutti_halvings(x)).first);
-}
-
-static bool doubling_next(tutti_engine *e, tutti_slot *s)
-{
-    doubling_unpack(e, s);
-    if (s->round == tutti_halvings(s->x)) return false;
-    s->round++;
-    doubling_post(e, s);
-    return true;
-}
-
 /* --- bruck --- */
 
-/* The strips that travel in a round, from the first on. */
-static tutti_run travelling(const tutti_slot *s, int first)
+static size_t bruck_inbox(const tutti_exchange *x)
+{
+    return (size_t)(x->members + 2) * x->piece * x->width; /* half going out, half coming in */
+}
+
+/* How many strips travel in a round. */
+static int travelling(const tutti_slot *s)
 {
     const int distance = 1 << s->round, unknown = s->x->members - distance;
-    return (tutti_run){first % s->x->members, distance < unknown ? distance : unknown};
+    return distance < unknown ? distance : unknown;
+}
+
+static char *bruck_half(const tutti_slot *s, int which)
+{
+    const size_t half = (size_t)(s->x->members / 2 + 1) * s->x->piece * s->x->width;
+    return s->inbox + (size_t)which * half;
+}
+
+/* The bytes of 'count' strips from 'first' on, copied to or from 'packed' if asked. */
+static size_t pack(tutti_engine *e, const tutti_slot *s, int first, int count, char *packed,
+                   bool unpack)
+{
+    const tutti_exchange *x = s->x;
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const tutti_piece p = piece_of(s, (first + i) % x->members);
+        const size_t bytes = tutti_piece_length(p) * x->width;
+        char *const strip = x->whole + p.begin * x->width;
+        if (packed && bytes)
+            tutti_engine_copy(e, unpack ? strip : packed + at, unpack ? packed + at : strip, bytes);
+        at += bytes;
+    }
+    return at;
 }
 
 static void bruck_post(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
-    const int distance = 1 << s->round;
-    const tutti_run going = travelling(s, x->me), coming = travelling(s, x->me + distance);
-    const char *out = tutti_run_pack(e, s, x->whole, going, tutti_halves_outbox(s));
-    tutti_slot_receive(e, s, tutti_run_place(s, x->whole, coming, s->inbox),
-                       tutti_run_bytes(s, coming), coming.first, 0);
-    tutti_slot_send(e, s, out, tutti_run_bytes(s, going),
-                    (x->me - distance + x->members) % x->members);
+    const int distance = 1 << s->round, count = travelling(s);
+    const size_t coming = pack(e, s, x->me + distance, count, NULL, false);
+    const size_t going = pack(e, s, x->me, count, bruck_half(s, 0), false);
+    tutti_slot_receive(e, s, bruck_half(s, 1), coming, (x->me + distance) % x->members, 0);
+    tutti_slot_send(e, s, bruck_half(s, 0), going, (x->me - distance + x->members) % x->members);
 }
 
 static void bruck_begin(tutti_engine *e, tutti_slot *s)
@@ -121,21 +110,31 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
     if (x->members == 1) return false;
-    tutti_run_unpack(e, s, x->whole, travelling(s, x->me + (1 << s->round)), s->inbox);
+    pack(e, s, x->me + (1 << s->round), travelling(s), bruck_half(s, 1), true);
     if (2 << s->round >= x->members) return false;
     s->round++;
     bruck_post(e, s);
     return true;
 }
 
+/* --- doubling --- */
+
+/* It makes the exchange one chunk, which the inboxes of other ways to reduce could not hold. */
+static bool doubling_applies(const tutti_exchange *x)
+{
+    return tutti_halves_apply(x) && (!x->reduce || x->reduce->one_chunk);
+}
+
 // clang-format off
 const tutti_algorithm tutti_broadcast_algorithms[] = {
     {.name = "direct", .inbox = no_inbox, .begin = tutti_window_peers,
      .receive = receive_piece, .send = send_piece},
-    {.name = "bruck", .is_better = tutti_exchange_is_thin, .inbox = tutti_halves_inbox,
+    {.name = "bruck", .is_better = tutti_exchange_is_thin, .inbox = bruck_inbox,
      .begin = bruck_begin, .next_round = bruck_next},
-    {.name = "doubling", .applies = tutti_halves_apply, .is_better = tutti_exchange_wants_halves,
-     .inbox = tutti_halves_inbox, .begin = doubling_begin, .next_round = doubling_next},
+    {.name = "doubling", .one_chunk = true, .applies = doubling_applies,
+     .is_better = tutti_exchange_is_wide, .inbox = tutti_halves_inbox,
+     .begin = tutti_halves_begin, .receive = tutti_halves_receive, .send = tutti_halves_send,
+     .next_round = tutti_halves_next},
     {.name = NULL},
 };
 

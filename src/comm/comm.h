@@ -160,7 +160,7 @@ typedef struct tutti_exchange_spec {
 
     /* For tests and experiments; NULL and 0 choose by size and ranks. All give the same bits. */
     const char *reduce_by;    /* "direct", "halving" (2^k members, one root each), "bruck" */
-    const char *broadcast_by; /* "direct", "doubling" (2^k members), "bruck" */
+    const char *broadcast_by; /* "direct", "doubling" (with halving), "bruck" */
     size_t chunk_bytes;       /* of the whole buffer */
 } tutti_exchange_spec;
 

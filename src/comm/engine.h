@@ -23,6 +23,7 @@ typedef struct tutti_slot tutti_slot;
  * the same bits. */
 typedef struct tutti_algorithm {
     const char *name;
+    bool one_chunk;                             /* that of an exchange is all of it */
     bool (*applies)(const tutti_exchange *x);   /* NULL: always */
     bool (*is_better)(const tutti_exchange *x); /* than the rows above, by size and ranks */
     size_t (*inbox)(const tutti_exchange *x);   /* bytes of memory a chunk needs */
@@ -110,6 +111,7 @@ struct tutti_slot {
     int pending, sends, receives; /* messages under way: all, going out, coming in */
     int items, window;            /* messages each way; at most so many of them at a time */
     int next_to, next_from;       /* whose turn it is (window.c) */
+    unsigned places;              /* of the inbox that are taken (halves.c), a bit each */
     double begun, touched;        /* when it was posted, when a message of it last arrived */
 
     char *inbox;
@@ -180,8 +182,8 @@ bool tutti_exchange_is_small(const tutti_exchange *x);
 /* The same, or so many members that each gets next to nothing, where packing sends no more. */
 bool tutti_exchange_is_thin(const tutti_exchange *x);
 
-/* The same, or as many members and one chunk: halves need no packing. */
-bool tutti_exchange_wants_halves(const tutti_exchange *x);
+/* More bytes, but so many members that posting a message to each takes long. */
+bool tutti_exchange_is_wide(const tutti_exchange *x);
 
 /* Post a message to or from a member; nothing when it is empty. */
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member);
@@ -198,31 +200,14 @@ void tutti_window_move(tutti_engine *e, tutti_slot *s);
 int tutti_peer_below(const tutti_exchange *x, int item);
 int tutti_peer_above(const tutti_exchange *x, int item);
 
-/* Neighbouring strips; the last is followed by the first. */
-typedef struct tutti_run {
-    int first, count;
-} tutti_run;
-
-/* The bytes of a run's pieces in the slot's chunk; where they lie together, in the buffer or else
- * in 'spare'; packing into it and unpacking if so. */
-size_t tutti_run_bytes(const tutti_slot *s, tutti_run run);
-char *tutti_run_place(const tutti_slot *s, char *buffer, tutti_run run, char *spare);
-const char *tutti_run_pack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
-                           char *spare);
-void tutti_run_unpack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
-                      const char *spare);
-
-/* Halving (halves.c): whether it applies, how often, what a member works on after some rounds. */
+/* Halving and doubling (halves.c), by the slot's stage. */
 bool tutti_halves_apply(const tutti_exchange *x);
-int tutti_halvings(const tutti_exchange *x);
-tutti_run tutti_half(const tutti_exchange *x, int member, int rounds);
-
-/* Gives one strip for another to or from its owner, who has the other. */
-void tutti_halves_swap(tutti_engine *e, tutti_slot *s, char *buffer, int give, int take);
-
-/* An inbox with room for half of a chunk, and behind it the same for packing. */
 size_t tutti_halves_inbox(const tutti_exchange *x);
-char *tutti_halves_outbox(const tutti_slot *s);
+void tutti_halves_begin(tutti_engine *e, tutti_slot *s);
+void tutti_halves_receive(tutti_engine *e, tutti_slot *s, int item);
+void tutti_halves_send(tutti_engine *e, tutti_slot *s, int item);
+void tutti_halves_arrived(tutti_engine *e, tutti_slot *s, int message);
+bool tutti_halves_next(tutti_engine *e, tutti_slot *s);
 
 /* sum = a + b, which it may overlap exactly. */
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);

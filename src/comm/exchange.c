@@ -11,7 +11,6 @@ enum {
     SMALL_BYTES = 32 << 10,    /* up to here messages cost more than bytes */
     SMALL_MEMBERS = 4,         /* from here on rounds are fewer than peers */
     MANY_MEMBERS = 64,         /* from here on posting a message to each takes long */
-    HALVES_MEMBERS = 128,      /* from here on longer than waiting for log2(N) partners in turn */
     THIN_STRIP = 12 << 10,     /* what a fast wire carries while a message is posted and taken */
     HELPER_PRIORITY = -1000000 /* agreements overtake everything */
 };
@@ -100,12 +99,19 @@ static size_t even_piece(const tutti_exchange *x, size_t most, size_t piece)
     return chunks ? tutti_round_up((most + chunks - 1) / chunks, TUTTI_STRIP_UNIT) : most + !most;
 }
 
+static bool is_one_chunk(const tutti_exchange *x)
+{
+    return (x->reduce && x->reduce->one_chunk) || (x->spread && x->spread->one_chunk);
+}
+
 /* Pieces depend on what all members know alike: not on the parts of an all-to-all. */
 static tutti_status cut_chunks(tutti_exchange *x)
 {
     size_t most = longest(x->cuts, x->members);
     x->piece = piece_elements(x);
-    if (!x->send) {
+    if (is_one_chunk(x)) {
+        x->piece = most + !most;
+    } else if (!x->send) {
         x->piece = even_piece(x, most, x->piece);
     } else {
         const size_t going = longest(x->send_cuts, x->members);
@@ -172,9 +178,9 @@ bool tutti_exchange_is_thin(const tutti_exchange *x)
     return is_thin || tutti_exchange_is_small(x);
 }
 
-bool tutti_exchange_wants_halves(const tutti_exchange *x)
+bool tutti_exchange_is_wide(const tutti_exchange *x)
 {
-    return (x->members >= HALVES_MEMBERS && x->chunks == 1) || tutti_exchange_is_thin(x);
+    return x->members >= MANY_MEMBERS && !tutti_exchange_is_small(x);
 }
 
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,
@@ -219,11 +225,11 @@ static tutti_status fill_chain(tutti_exchange *x, const tutti_exchange_spec *spe
     x->chunk_bytes = spec->chunk_bytes;
     TUTTI_TRY(spec->cuts ? copy_sizes(&x->cuts, spec->cuts, x->members + 1)
                          : cut_evenly(x, spec->count));
-    TUTTI_TRY(cut_chunks(x));
     if (spec->leaves) TUTTI_TRY(plan_reduce(x, spec));
     if (spec->whole)
         TUTTI_TRY(
             tutti_algorithm_choose(&x->spread, tutti_broadcast_algorithms, spec->broadcast_by, x));
+    TUTTI_TRY(cut_chunks(x));
     return prepare(x);
 }
 
@@ -261,8 +267,8 @@ static tutti_status fill_bytes(tutti_exchange *x, const size_t *cuts, void *whol
     x->alone = true;
     x->whole = whole;
     TUTTI_TRY(copy_sizes(&x->cuts, cuts, x->members + 1));
-    TUTTI_TRY(cut_chunks(x));
     TUTTI_TRY(tutti_algorithm_choose(&x->spread, tutti_broadcast_algorithms, NULL, x));
+    TUTTI_TRY(cut_chunks(x));
     return prepare(x);
 }
 

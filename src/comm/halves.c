@@ -1,118 +1,171 @@
-/* Runs of neighbouring strips as one message, for algorithms of log2(N) rounds.
+/* Halving and doubling: log2(N) rounds for N = 2^k members.
  *
- * N = 2^k members halve the buffer, neighbours first. A member whose round's bit is 0 keeps the
- * lower half of the strips it works on, its partner the upper one:
+ * Members halve the buffer, neighbours first. One whose bit of the round is 0 keeps the lower half
+ * of the strips it works on, its partner the upper one:
  *
  *     round 0: 0-1 2-3 4-5 6-7     members 0 2 4 6 keep strips 0-3, the others 4-7
  *     round 1: 0-2 1-3 4-6 5-7     members 0 4 keep 0-1, 2 6 keep 2-3, 1 5 keep 4-5, 3 7 keep 6-7
  *     round 2: 0-4 1-5 2-6 3-7     each has one: 0 4 2 6 1 5 3 7 have strips 0 1 2 3 4 5 6 7
+ *     round 3: 0 1-4 2 3-6 5 7     and gives it to its owner
  *
- * It is the strip whose number is the member's with its bits reversed; one more message, a swap,
- * takes it to its owner. What this buys: a half is a run of strips. Where an exchange is one chunk
- * the strips of a run lie side by side, and messages leave from where they are; else they are
- * packed. And the long messages go to the neighbour, the far ones are short. */
-#include <limits.h>
-
+ * What a member has after round k-1 is the strip whose number is its own with the bits reversed; so
+ * round k is a swap. What this buys: a half is a run of strips, side by side in the buffer, and no
+ * message is packed. The long messages go to the neighbour, the far ones are short.
+ *
+ * The classic algorithm pairs distant members first, which adds in another order; this one adds
+ * exactly along the levels of the tree. Backwards the rounds are part-broadcast's.
+ *
+ * A round's message travels in parts, a few at a time (window.c): one is added while the next are
+ * on their way, and there is memory for no more. The exchange is one chunk, however long. */
 #include "comm/engine.h"
 
-/* --- runs --- */
-
-static tutti_piece piece_in(const tutti_slot *s, tutti_run run, int i)
-{
-    return tutti_piece_of(s->x->cuts, s->x->piece, (run.first + i) % s->x->members, s->chunk);
-}
-
-size_t tutti_run_bytes(const tutti_slot *s, tutti_run run)
-{
-    size_t elements = 0;
-    for (int i = 0; i < run.count; i++) elements += tutti_piece_length(piece_in(s, run, i));
-    return elements * s->x->width;
-}
-
-static bool lies_together(const tutti_slot *s, tutti_run run)
-{
-    return run.count == 1 || (s->x->chunks == 1 && run.first + run.count <= s->x->members);
-}
-
-char *tutti_run_place(const tutti_slot *s, char *buffer, tutti_run run, char *spare)
-{
-    return lies_together(s, run) ? buffer + piece_in(s, run, 0).begin * s->x->width : spare;
-}
-
-const char *tutti_run_pack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
-                           char *spare)
-{
-    if (lies_together(s, run)) return tutti_run_place(s, buffer, run, spare);
-    char *to = spare;
-    for (int i = 0; i < run.count; i++) {
-        const tutti_piece p = piece_in(s, run, i);
-        const size_t bytes = tutti_piece_length(p) * s->x->width;
-        if (bytes) tutti_engine_copy(e, to, buffer + p.begin * s->x->width, bytes);
-        to += bytes;
-    }
-    return spare;
-}
-
-void tutti_run_unpack(tutti_engine *e, const tutti_slot *s, char *buffer, tutti_run run,
-                      const char *spare)
-{
-    for (int i = 0; i < run.count && !lies_together(s, run); i++) {
-        const tutti_piece p = piece_in(s, run, i);
-        const size_t bytes = tutti_piece_length(p) * s->x->width;
-        if (bytes) tutti_engine_copy(e, buffer + p.begin * s->x->width, spare, bytes);
-        spare += bytes;
-    }
-}
-
-/* --- memory --- */
-
-static size_t half_bytes(const tutti_exchange *x)
-{
-    return (size_t)(x->members / 2 + 1) * x->piece * x->width;
-}
-
-size_t tutti_halves_inbox(const tutti_exchange *x)
-{
-    return 2 * half_bytes(x);
-}
-
-char *tutti_halves_outbox(const tutti_slot *s)
-{
-    return s->inbox + half_bytes(s->x);
-}
-
-/* --- halves --- */
+enum { PART_BYTES = 256 << 10, PLACES = 4 };
 
 bool tutti_halves_apply(const tutti_exchange *x)
 {
-    return (x->members & (x->members - 1)) == 0 && half_bytes(x) <= INT_MAX;
+    return (x->members & (x->members - 1)) == 0;
 }
 
-int tutti_halvings(const tutti_exchange *x)
+static int rounds_of(const tutti_exchange *x)
 {
-    int rounds = 0;
-    while (1 << rounds < x->members) rounds++;
-    return rounds;
+    return __builtin_ctz((unsigned)x->members);
 }
 
-tutti_run tutti_half(const tutti_exchange *x, int member, int rounds)
+/* What a member works on after so many rounds. */
+static tutti_piece half_of(const tutti_exchange *x, int member, int rounds)
 {
-    tutti_run run = {0, x->members};
+    int first = 0, count = x->members;
     for (int round = 0; round < rounds; round++) {
-        run.count /= 2;
-        if (member >> round & 1) run.first += run.count;
+        count /= 2;
+        if (member >> round & 1) first += count;
     }
-    return run;
+    return (tutti_piece){x->cuts[first], x->cuts[first + count]};
 }
 
-void tutti_halves_swap(tutti_engine *e, tutti_slot *s, char *buffer, int give, int take)
+static tutti_piece strip_of(const tutti_exchange *x, int member)
+{
+    return (tutti_piece){x->cuts[member], x->cuts[member + 1]};
+}
+
+static int reversed(const tutti_exchange *x)
+{
+    int strip = 0;
+    for (int bit = 0; bit < rounds_of(x); bit++) strip = 2 * strip + (x->me >> bit & 1);
+    return strip;
+}
+
+/* What a member gives to its partner in a round of halving, and takes. */
+typedef struct trade {
+    int partner;
+    tutti_piece give, take;
+} trade;
+
+static trade trade_of(const tutti_exchange *x, int round)
+{
+    if (round == rounds_of(x)) {
+        const int partner = reversed(x);
+        return (trade){partner, strip_of(x, partner), strip_of(x, x->me)};
+    }
+    const int partner = x->me ^ (1 << round);
+    return (trade){partner, half_of(x, partner, round + 1), half_of(x, x->me, round + 1)};
+}
+
+/* Of the slot's round. */
+static trade trade_in(const tutti_slot *s)
+{
+    if (s->stage == TUTTI_STAGE_REDUCE) return trade_of(s->x, s->round);
+    const trade t = trade_of(s->x, rounds_of(s->x) - s->round);
+    return (trade){t.partner, t.take, t.give};
+}
+
+/* --- parts --- */
+
+static size_t part_elements(const tutti_exchange *x)
+{
+    return PART_BYTES / x->width;
+}
+
+static tutti_piece part_of(const tutti_exchange *x, tutti_piece whole, int item)
+{
+    const size_t part = part_elements(x), begin = whole.begin + (size_t)item * part;
+    if (begin >= whole.end) return (tutti_piece){whole.end, whole.end};
+    return (tutti_piece){begin, whole.end - begin < part ? whole.end : begin + part};
+}
+
+static void open_round(tutti_engine *e, tutti_slot *s)
+{
+    const trade t = trade_in(s);
+    const size_t give = tutti_piece_length(t.give), take = tutti_piece_length(t.take);
+    const size_t part = part_elements(s->x), most = give > take ? give : take;
+    s->places = 0;
+    tutti_window_parts(e, s, t.partner == s->x->me ? 0 : (int)((most + part - 1) / part));
+}
+
+static char *buffer_of(const tutti_slot *s)
+{
+    return s->stage == TUTTI_STAGE_REDUCE ? (char *)s->x->partials[0] : s->x->whole;
+}
+
+static bool adds(const tutti_slot *s)
+{
+    return s->stage == TUTTI_STAGE_REDUCE && s->round < rounds_of(s->x);
+}
+
+/* What is to be added waits in one of a few places. */
+void tutti_halves_receive(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
-    const int partner = give == x->me ? take : give;
-    if (partner == x->me) return;
-    const tutti_run going = {give, 1}, coming = {take, 1};
-    tutti_slot_receive(e, s, tutti_run_place(s, buffer, coming, NULL), tutti_run_bytes(s, coming),
-                       partner, 0);
-    tutti_slot_send(e, s, tutti_run_place(s, buffer, going, NULL), tutti_run_bytes(s, going),
-                    partner);
+    const trade t = trade_in(s);
+    const tutti_piece part = part_of(x, t.take, item);
+    const size_t bytes = tutti_piece_length(part) * x->width;
+    if (!bytes) return;
+    if (!adds(s)) {
+        tutti_slot_receive(e, s, buffer_of(s) + part.begin * x->width, bytes, t.partner, 0);
+        return;
+    }
+    const int place = __builtin_ctz(~s->places);
+    s->places |= 1u << place;
+    tutti_slot_receive(e, s, s->inbox + (size_t)place * PART_BYTES, bytes, t.partner,
+                       item * PLACES + place);
+}
+
+void tutti_halves_send(tutti_engine *e, tutti_slot *s, int item)
+{
+    const tutti_exchange *x = s->x;
+    const trade t = trade_in(s);
+    const tutti_piece part = part_of(x, t.give, item);
+    tutti_slot_send(e, s, buffer_of(s) + part.begin * x->width, tutti_piece_length(part) * x->width,
+                    t.partner);
+}
+
+void tutti_halves_arrived(tutti_engine *e, tutti_slot *s, int message)
+{
+    if (!adds(s)) return;
+    const tutti_exchange *x = s->x;
+    const int item = message / PLACES, place = message % PLACES;
+    const tutti_piece part = part_of(x, trade_in(s).take, item);
+    float *const sum = x->partials[0] + part.begin;
+    const void *const in = s->inbox + (size_t)place * PART_BYTES;
+    tutti_engine_add(e, sum, sum, in, tutti_piece_length(part));
+    s->places &= ~(1u << place);
+}
+
+/* --- rounds --- */
+
+size_t tutti_halves_inbox(const tutti_exchange *x)
+{
+    return x->members > 1 ? (size_t)PLACES * PART_BYTES : 0;
+}
+
+void tutti_halves_begin(tutti_engine *e, tutti_slot *s)
+{
+    open_round(e, s);
+}
+
+bool tutti_halves_next(tutti_engine *e, tutti_slot *s)
+{
+    if (s->round == rounds_of(s->x)) return false;
+    s->round++;
+    open_round(e, s);
+    return true;
 }

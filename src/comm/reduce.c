@@ -2,10 +2,7 @@
  *
  * direct    one message per pair of members (and root), see window.c. The owner of a strip adds a
  *           root as soon as all roots before it in the tree are there, whatever arrives first.
- * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halves.c. The
- *           classic algorithm pairs distant ranks first, which adds in another order; here
- *           neighbours pair first, then pairs of neighbours: exactly the levels of the tree.
- *
+ * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halves.c.
  * bruck     ceil(log2(N)) rounds for any N and any number of roots: Bruck's all-to-all carries the
  *           roots themselves in blocks of one size, the owner adds at the end. More bytes, few
  *           messages: for small buffers where halving does not apply.
@@ -15,8 +12,6 @@
 #include <string.h>
 
 #include "comm/engine.h"
-
-enum { PART_BYTES = 256 << 10 }; /* takes as long to add as some messages to post */
 
 static tutti_piece piece_of(const tutti_slot *s, int member)
 {
@@ -126,80 +121,9 @@ static bool halving_applies(const tutti_exchange *x)
            is_power_of_two(x->leaves / x->members);
 }
 
-static char *sums(const tutti_slot *s)
+static bool halving_is_better(const tutti_exchange *x)
 {
-    return (char *)s->x->partials[0];
-}
-
-/* A half travels in parts, so that one can be added while the next is on its way. */
-static int halving_parts(const tutti_slot *s)
-{
-    const tutti_run half = tutti_half(s->x, s->x->me, s->round + 1);
-    const size_t parts = (size_t)half.count * s->x->piece * sizeof(float) / PART_BYTES;
-    return parts < 1 ? 1 : parts < (size_t)half.count ? (int)parts : half.count;
-}
-
-static tutti_run halving_part(const tutti_slot *s, int member, int part)
-{
-    const tutti_run half = tutti_half(s->x, member, s->round + 1);
-    const int parts = halving_parts(s), begin = tutti_share_begin(half.count, parts, part);
-    return (tutti_run){half.first + begin, tutti_share_begin(half.count, parts, part + 1) - begin};
-}
-
-/* Where a part of what arrives lies, and of what is packed. */
-static size_t halving_offset(const tutti_slot *s, int member, tutti_run part)
-{
-    const int first = tutti_half(s->x, member, s->round + 1).first;
-    return tutti_run_bytes(s, (tutti_run){first, part.first - first});
-}
-
-static int halving_partner(const tutti_slot *s)
-{
-    return s->x->me ^ (1 << s->round);
-}
-
-static void halving_receive(tutti_engine *e, tutti_slot *s, int item)
-{
-    const tutti_run part = halving_part(s, s->x->me, item);
-    tutti_slot_receive(e, s, s->inbox + halving_offset(s, s->x->me, part), tutti_run_bytes(s, part),
-                       halving_partner(s), item);
-}
-
-static void halving_send(tutti_engine *e, tutti_slot *s, int item)
-{
-    const int partner = halving_partner(s);
-    const tutti_run part = halving_part(s, partner, item);
-    char *const spare = tutti_halves_outbox(s) + halving_offset(s, partner, part);
-    tutti_slot_send(e, s, tutti_run_pack(e, s, sums(s), part, spare), tutti_run_bytes(s, part),
-                    partner);
-}
-
-static void halving_arrived(tutti_engine *e, tutti_slot *s, int item)
-{
-    const tutti_exchange *x = s->x;
-    if (s->round == tutti_halvings(x)) return; /* the swap */
-    const tutti_run part = halving_part(s, x->me, item);
-    const float *in = (const float *)(void *)(s->inbox + halving_offset(s, x->me, part));
-    for (int i = 0; i < part.count; i++) {
-        const tutti_piece p = piece_of(s, part.first + i);
-        float *const mine = x->partials[0] + p.begin;
-        tutti_engine_add(e, mine, mine, in, tutti_piece_length(p));
-        in += tutti_piece_length(p);
-    }
-}
-
-static void halving_begin(tutti_engine *e, tutti_slot *s)
-{
-    if (s->x->members > 1) tutti_window_parts(e, s, halving_parts(s));
-}
-
-static bool halving_next(tutti_engine *e, tutti_slot *s)
-{
-    const int rounds = tutti_halvings(s->x);
-    if (s->round == rounds) return false;
-    if (++s->round < rounds) tutti_window_parts(e, s, halving_parts(s));
-    else tutti_halves_swap(e, s, sums(s), tutti_half(s->x, s->x->me, rounds).first, s->x->me);
-    return true;
+    return tutti_exchange_is_small(x) || tutti_exchange_is_wide(x);
 }
 
 /* --- bruck --- */
@@ -290,9 +214,10 @@ const tutti_algorithm tutti_reduce_algorithms[] = {
      .receive = direct_receive, .send = direct_send},
     {.name = "bruck", .is_better = tutti_exchange_is_small, .inbox = bruck_inbox,
      .begin = bruck_begin, .next_round = bruck_next},
-    {.name = "halving", .applies = halving_applies, .is_better = tutti_exchange_wants_halves,
-     .inbox = tutti_halves_inbox, .begin = halving_begin, .arrived = halving_arrived,
-     .receive = halving_receive, .send = halving_send, .next_round = halving_next},
+    {.name = "halving", .one_chunk = true, .applies = halving_applies,
+     .is_better = halving_is_better, .inbox = tutti_halves_inbox,
+     .begin = tutti_halves_begin, .arrived = tutti_halves_arrived,
+     .receive = tutti_halves_receive, .send = tutti_halves_send, .next_round = tutti_halves_next},
     {.name = NULL},
 };
 // clang-format on

@@ -81,7 +81,9 @@ def cases(folder):
     yield "3 ranks, no overlap", 3, ["--threads", "1", "--overlap", "off"], {}
     for reduce in ("direct", "halving"):
         yield f"4 ranks, {reduce}", 4, ["--threads", "1", "--part-reduce", reduce], {}
-    yield "4 ranks, doubling", 4, ["--threads", "1", "--part-broadcast", "doubling"], {}
+    doubling = ["--part-reduce", "halving", "--part-broadcast", "doubling"]
+    yield "4 ranks, doubling", 4, ["--threads", "1", *doubling], {}
+    yield "3 ranks, bruck", 3, ["--threads", "1", "--part-broadcast", "bruck"], {}
     if not FULL:
         return
     for n in (4, 6, 8):
@@ -223,8 +225,9 @@ def full_cases(folder, split):
             yield f"{n} ranks, G={g}", n, ["--plan", plan]
     for reduce in ("direct", "halving"):
         yield f"4 ranks, {reduce}", 4, ["--part-reduce", reduce]
-    for broadcast in ("direct", "doubling"):
+    for broadcast in ("direct", "bruck"):
         yield f"4 ranks, {broadcast}", 4, ["--part-broadcast", broadcast]
+    yield "4 ranks, doubling", 4, ["--part-reduce", "halving", "--part-broadcast", "doubling"]
 
 
 def full_nets(folder):

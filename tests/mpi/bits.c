@@ -14,7 +14,7 @@
 #include "base/tree.h"
 #include "comm/comm.h"
 
-enum { MAX_LEAVES = 64, LAYERS = 12 };
+enum { MAX_LEAVES = 512, LAYERS = 12 };
 
 typedef struct tester {
     tutti_comm *comm;
@@ -108,6 +108,12 @@ static void check_whole(tester *t, const char *what, const float *whole, const f
 
 /* --- every algorithm, every size --- */
 
+/* Of a sum, at least one for each rank. */
+static int leaves_for(const tester *t)
+{
+    return t->size > 16 ? t->size : 16;
+}
+
 typedef struct sum_case {
     const tutti_group *group;
     int leaves;
@@ -194,7 +200,7 @@ static void every_algorithm(tester *t, int leaves, size_t count)
     const bool halves =
         is_power_of_two(t->size) && leaves % t->size == 0 && is_power_of_two(leaves / t->size);
     for (int r = 0; r < (halves ? 3 : 2); r++)
-        for (int b = 0; b < (is_power_of_two(t->size) ? 3 : 2); b++) {
+        for (int b = 0; b < (r == 2 ? 3 : 2); b++) {
             run_sum(t, &c, reduces[r], broadcasts[b], 0);
             if (count <= 1000) run_sum(t, &c, reduces[r], broadcasts[b], 64);
         }
@@ -206,10 +212,10 @@ static void awkward_sizes(tester *t)
 {
     static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 300000, 1000003};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        every_algorithm(t, 16, sizes[i]);
+        every_algorithm(t, leaves_for(t), sizes[i]);
         if (sizes[i] > 1000) continue;
         every_algorithm(t, t->size, sizes[i]);
-        every_algorithm(t, 64, sizes[i]);
+        every_algorithm(t, 4 * leaves_for(t), sizes[i]);
         every_algorithm(t, t->size + 5, sizes[i]);
     }
 }
@@ -254,7 +260,7 @@ static void layer_init(tester *t, layer *l, int index)
 {
     static const size_t counts[] = {3, 70001, 17, 0, 20000, 160};
     l->t = t;
-    sum_case_init(t, &l->sum, NULL, 16, counts[index % 6]);
+    sum_case_init(t, &l->sum, NULL, leaves_for(t), counts[index % 6]);
     const size_t count = l->sum.count;
     l->weights = floats(t, count);
     l->want = floats(t, count);
@@ -264,7 +270,7 @@ static void layer_init(tester *t, layer *l, int index)
     const tutti_exchange_spec spec = {.name = name,
                                       .priority = index,
                                       .count = count,
-                                      .leaves = 16,
+                                      .leaves = leaves_for(t),
                                       .partials = l->sum.partials,
                                       .update = update,
                                       .user = l,
@@ -339,8 +345,8 @@ static void the_urgent_overtakes(tester *t)
     if (t->size == 1) return; /* nothing travels */
     enum { MANY = 200003, FEW = 100 };
     sum_case large, small;
-    sum_case_init(t, &large, NULL, 16, MANY);
-    sum_case_init(t, &small, NULL, 16, FEW);
+    sum_case_init(t, &large, NULL, leaves_for(t), MANY);
+    sum_case_init(t, &small, NULL, leaves_for(t), FEW);
     float *const whole[] = {floats(t, MANY), floats(t, FEW)};
     tutti_exchange *x[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++) {
@@ -350,7 +356,7 @@ static void the_urgent_overtakes(tester *t)
         const tutti_exchange_spec spec = {.name = i ? "conv1" : "fc6",
                                           .priority = i ? 1 : 6,
                                           .count = c->count,
-                                          .leaves = 16,
+                                          .leaves = leaves_for(t),
                                           .partials = c->partials,
                                           .whole = whole[i],
                                           .gated = i == 0,
@@ -382,14 +388,14 @@ static void uneven_strips(tester *t)
     MUST(tutti_alloc(&cuts, (size_t)t->size + 1, sizeof *cuts));
     for (int m = 0; m < t->size; m++) cuts[m + 1] = cuts[m] + (size_t)(m % 3) * 1000 + (m == 0);
     sum_case c;
-    sum_case_init(t, &c, NULL, 16, cuts[t->size]);
+    sum_case_init(t, &c, NULL, leaves_for(t), cuts[t->size]);
     float *const whole = floats(t, c.count);
     for (int i = 0; i < c.roots; i++) memcpy(c.partials[i], c.original[i], c.count * sizeof(float));
     tutti_exchange *x = NULL;
     const tutti_exchange_spec spec = {.name = "uneven",
                                       .count = c.count,
                                       .cuts = cuts,
-                                      .leaves = 16,
+                                      .leaves = leaves_for(t),
                                       .partials = c.partials,
                                       .whole = whole,
                                       .chunk_bytes = 2048};
@@ -411,8 +417,8 @@ static void one_grouping(tester *t, int groups)
     MUST(tutti_group_create_across(&across, t->comm, groups));
     CHECK(tutti_group_size(inside) * tutti_group_size(across) == t->size, "sizes");
     sum_case in, over;
-    sum_case_init(t, &in, inside, 16, 1009);
-    sum_case_init(t, &over, across, 16, 4099);
+    sum_case_init(t, &in, inside, leaves_for(t), 1009);
+    sum_case_init(t, &over, across, leaves_for(t), 4099);
     run_sum(t, &in, NULL, NULL, 0);
     run_sum(t, &over, "direct", "bruck", 0);
     sum_case_deinit(&in);
