@@ -216,13 +216,14 @@ static void expect_bound(const problem *p, const char *what, tutti_ref_sum sum)
 
 static void define_y(const problem *p, fenced *y)
 {
+    const bool is_winograd = tutti_winograd_applies(&p->shape);
     memset(y->data, 0, y->count * sizeof(float));
     for (int n = 0; n < p->n; n++)
         for (int k = 0; k < p->shape.k; k++)
             for (int i = 0; i < p->out_h * p->out_w; i++) {
                 const int h = i / p->out_w, w = i % p->out_w;
-                const tutti_ref_sum sum =
-                    tutti_ref_conv_y(&p->shape, p->x.data, p->w.data, n, k, h, w);
+                const tutti_ref_sum sum = (is_winograd ? tutti_ref_winograd_y : tutti_ref_conv_y)(
+                    &p->shape, p->x.data, p->w.data, n, k, h, w);
                 expect_bound(p, "y", sum);
                 float v = sum.chain;
                 if (p->bias) v += p->b.data[k];
@@ -233,14 +234,15 @@ static void define_y(const problem *p, fenced *y)
 
 static void define_dx(const problem *p, fenced *dx)
 {
+    const bool is_winograd = tutti_winograd_applies(&p->shape);
     memset(dx->data, 0, dx->count * sizeof(float));
     for (int n = 0; n < p->n && !p->shape.compact; n++)
         for (int c = 0; c < p->shape.c; c++)
             for (int i = 0; i < p->shape.h * p->shape.w; i++) {
                 const int h = i / p->shape.w, w = i % p->shape.w;
                 const size_t at = tutti_ref_x_at(&p->shape, n, c, h, w);
-                const tutti_ref_sum sum =
-                    tutti_ref_conv_dx(&p->shape, p->dy.data, p->w.data, n, c, h, w);
+                const tutti_ref_sum sum = (is_winograd ? tutti_ref_winograd_dx : tutti_ref_conv_dx)(
+                    &p->shape, p->dy.data, p->w.data, n, c, h, w);
                 expect_bound(p, "dx", sum);
                 dx->data[at] = p->mask && p->m.data[at] <= 0.0f ? 0.0f : sum.chain;
             }
@@ -308,6 +310,7 @@ static void force_blocks(tutti_conv *conv, int size)
     if (!size) return;
     force_pass(&conv->forward, size);
     force_pass(&conv->backward, size);
+    conv->caches.l2 = (size_t)size << 19; /* for Winograd's groups of features */
     conv->gradient.blocks = (tutti_conv_gradient_blocks){size, size, size, size == 1 ? 3 : size};
     if (size > 1) conv->gradient.blocks.cols = conv->out_w;
 }
@@ -410,6 +413,12 @@ static void awkward_shapes_give_the_defined_bits(void **state)
         {4, 9, 10, 16, 3, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1},
         {3, 2, 2, 16, 5, 5, 1, 2, 1, 1, 2, 3, 2, 2, 1, 1},
         {2, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1},
+        EVEN(32, 6, 6, 32, 3, 1, 0), /* Winograd's: the smallest */
+        EVEN(40, 7, 8, 72, 3, 1, 2),
+        EVEN(33, 5, 5, 34, 3, 1, 3),   /* the outermost see padding only */
+        EVEN(32, 15, 21, 64, 3, 1, 1), /* several blocks of tiles and groups of features */
+        EVEN(528, 4, 4, 32, 3, 1, 1),  /* sums in two pieces */
+        {33, 7, 6, 40, 3, 3, 1, 1, 1, 1, 0, 2, 2, 0, 1, 0},
     };
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         check(i, &shapes[i], 1 + i % 4, i % 4 > 1 ? 1 + i % 3 : 1);

@@ -7,7 +7,8 @@
  *       channels of the block
  *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
  * Terms that lie in the padding are left out, but for the columns left and right of a compact
- * image, which are zeros (conv_pack.c). */
+ * image, which are zeros (conv_pack.c).
+ * y and dx of 3x3 kernels at stride 1 are computed otherwise, see winograd.c. */
 #include "kernel/conv_plan.h"
 
 #include <math.h>
@@ -152,6 +153,8 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
     conv->out_h = tutti_conv_out_h(shape);
     conv->out_w = tutti_conv_out_w(shape);
     conv->plain = is_plain(shape);
+    conv->winograd = tutti_winograd_applies(shape);
+    conv->products = row->fc;
     conv->packed = shape->compact && (shape->pad_left || shape->pad_right);
     conv->packed_row = (long)(shape->pad_left + shape->w + shape->pad_right) * shape->c;
     const tutti_status s = plan(conv);
@@ -190,7 +193,8 @@ size_t tutti_conv_scratch(const tutti_conv *conv)
     const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
     const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
     const size_t gradient = tutti_conv_gradient_scratch(conv);
-    const size_t data = forward > backward ? forward : backward;
+    const size_t direct = forward > backward ? forward : backward;
+    const size_t data = conv->winograd ? tutti_winograd_scratch(conv) : direct;
     return data > gradient ? data : gradient;
 }
 
@@ -209,8 +213,9 @@ void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
         snprintf(text, bytes, "element by element");
         return;
     }
-    size_t used = (size_t)explain_pass("forward", &conv->forward, text, bytes);
-    if (!conv->shape.compact && used < bytes)
+    size_t used = conv->winograd ? (size_t)tutti_winograd_explain(conv, text, bytes)
+                                 : (size_t)explain_pass("forward", &conv->forward, text, bytes);
+    if (!conv->shape.compact && !conv->winograd && used < bytes)
         used += (size_t)explain_pass("data", &conv->backward, text + used, bytes - used);
     const tutti_conv_gradient *g = &conv->gradient;
     if (used < bytes)

@@ -97,9 +97,33 @@ typedef struct tutti_conv_gradient_tiles {
     void (*join)(float *restrict to, const float *restrict from, long floats);
 } tutti_conv_gradient_tiles;
 
+/* A tile of Winograd's algorithm: of its 4x4 pixels of x those in rows top .. bottom-1 and columns
+ * left .. right-1 are inside the image; of its 2x2 pixels of y those before bottom and right. */
+typedef struct tutti_winograd_tile {
+    long row; /* floats to the next row */
+    int top, bottom, left, right;
+} tutti_winograd_tile;
+
+enum {
+    TUTTI_WINOGRAD_SIDE = 4,
+    TUTTI_WINOGRAD_POINTS = TUTTI_WINOGRAD_SIDE * TUTTI_WINOGRAD_SIDE,
+};
+
+/* The transforms, 16 channels at a time. Point p of u, v and m is p steps of floats away. */
+typedef struct tutti_winograd_kernels {
+    /* [3][3][16 c][16 k] to [points][16 c][16 k] */
+    void (*weights)(const float *w, float *u, long u_step);
+    void (*input)(const tutti_winograd_tile *tile, const float *x, float *v, long v_step);
+    /* y = the tile's pixels + bias (NULL: none), then max(., 0) if relu, zero where the mask (NULL:
+     * none) is not positive. */
+    void (*output)(const tutti_winograd_tile *tile, const float *m, long m_step, const float *bias,
+                   bool relu, const float *mask, float *y);
+} tutti_winograd_kernels;
+
 typedef struct tutti_conv_kernels {
     const tutti_conv_tiles *tiles;
     const tutti_conv_gradient_tiles *gradient;
+    const tutti_winograd_kernels *winograd;
 } tutti_conv_kernels;
 
 #endif

@@ -298,7 +298,9 @@ void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch,
                         const float *x, const float *w, const float *bias, bool relu, float *y)
 {
     job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, false, y, scratch};
-    if (conv->plain) tutti_team_run(team, plain_member, &j);
+    const tutti_winograd_job tiles = {conv, false, n, x, w, bias, NULL, relu, y};
+    if (conv->winograd) tutti_winograd_run(&tiles, team, scratch);
+    else if (conv->plain) tutti_team_run(team, plain_member, &j);
     else run_pass(&j, team);
 }
 
@@ -307,6 +309,8 @@ void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *sc
 {
     TUTTI_ASSERT(!conv->shape.compact);
     job j = {conv, &conv->backward, n, dy, w, NULL, mask, false, false, dx, scratch};
-    if (conv->plain) tutti_team_run(team, plain_member, &j);
+    const tutti_winograd_job tiles = {conv, true, n, dy, w, NULL, mask, false, dx};
+    if (conv->winograd) tutti_winograd_run(&tiles, team, scratch);
+    else if (conv->plain) tutti_team_run(team, plain_member, &j);
     else run_pass(&j, team);
 }

@@ -82,7 +82,9 @@ struct tutti_conv {
     const tutti_conv_kernels *kernels;
     tutti_caches caches;
     int n, threads, out_h, out_w;
-    bool plain;      /* no fast path: element by element */
+    bool plain;                              /* no fast path: element by element */
+    bool winograd;                           /* forward and backward-data by winograd.c */
+    const struct tutti_fc_kernels *products; /* of matrices, its */
     bool packed;     /* rows of x are copied between the zeros of their padding: conv_pack.c */
     long packed_row; /* floats of such a row */
     tutti_conv_pass forward, backward;
@@ -116,6 +118,23 @@ int tutti_conv_gradient_part_count(const tutti_conv_gradient *gradient);
 tutti_conv_gradient_part tutti_conv_gradient_part_of(const tutti_conv_gradient *gradient,
                                                      int index);
 void tutti_conv_gradient_deinit(tutti_conv_gradient *gradient);
+
+/* ---- winograd.c ---- */
+
+/* The pass of these images and weights; forward, or backward-data if 'turned'. */
+typedef struct tutti_winograd_job {
+    const tutti_conv *conv;
+    bool turned;
+    int n;
+    const float *x, *w, *bias, *mask;
+    bool relu;
+    float *y;
+} tutti_winograd_job;
+
+bool tutti_winograd_applies(const tutti_conv_shape *shape);
+size_t tutti_winograd_scratch(const tutti_conv *conv);
+int tutti_winograd_explain(const tutti_conv *conv, char *text, size_t bytes);
+void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *scratch);
 
 /* Bytes of scratch of each pass. */
 size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass);

@@ -17,8 +17,9 @@
     extern const struct tutti_fc_kernels tutti_fc_##isa;                     \
     extern const tutti_conv_tiles tutti_conv_tiles_##isa;                    \
     extern const tutti_conv_gradient_tiles tutti_conv_gradient_tiles_##isa;  \
-    static const tutti_conv_kernels conv_##isa = {&tutti_conv_tiles_##isa,   \
-                                                  &tutti_conv_gradient_tiles_##isa};
+    extern const tutti_winograd_kernels tutti_winograd_##isa;                \
+    static const tutti_conv_kernels conv_##isa = {                           \
+        &tutti_conv_tiles_##isa, &tutti_conv_gradient_tiles_##isa, &tutti_winograd_##isa};
 DECLARE(scalar)
 DECLARE(avx2)
 DECLARE(avx512)
