@@ -21,6 +21,7 @@ typedef struct bench_setup {
     tutti_team *team;
     int threads, n, grains;
     int *grain_begin; /* grains + 1 of them */
+    bool any_way;     /* the opponent may convolve as it likes, not only directly */
 } bench_setup;
 
 typedef struct bench_subject {

@@ -14,6 +14,8 @@
 #include "bench.h"
 #include "cli.h"
 
+enum { AGAINST_AUTO = 2 }; /* of --against */
+
 typedef struct layers_options {
     const char *net, *layer;
     int batch_size, threads, grains, pass, against, rounds;
@@ -30,7 +32,7 @@ static const cli_option options[] = {
     {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "16", .help = "samples at a time"},
     {"threads|t",    CLI_INT,    AT(threads),    0, 1e6, "0", .help = "threads; 0 means one per core"},
     {"grains",       CLI_INT,    AT(grains),     0, 1e6, "0", .help = "grains of a weight gradient; 0 means as in training, 1 one flat sum"},
-    {"against",      CLI_CHOICE, AT(against),    .fallback = "none", .choices = "none|onednn", .help = "measure an opponent, too"},
+    {"against",      CLI_CHOICE, AT(against),    .fallback = "none", .choices = "none|onednn|onednn-auto", .help = "measure an opponent, too: its direct convolution, or whatever it takes"},
     {"pass",         CLI_CHOICE, AT(pass),       .fallback = "all", .choices = "all|forward|backward-data|backward-weights", .help = "one pass only"},
     {"layer",        CLI_TEXT,   AT(layer),      .help = "one layer only, or several: conv2,conv3"},
     {"seconds",      CLI_REAL,   AT(seconds),    0.0, 3600, "0.5", .help = "time for each layer and pass"},
@@ -293,7 +295,7 @@ static int usual_grains(int n)
 
 static tutti_status set_up(bench_setup *setup, const layers_options *o)
 {
-    *setup = (bench_setup){.n = o->batch_size};
+    *setup = (bench_setup){.n = o->batch_size, .any_way = o->against == AGAINST_AUTO};
     setup->grains = o->grains ? o->grains : usual_grains(o->batch_size);
     if (setup->grains > setup->n)
         return tutti_fail(TUTTI_ARGUMENT, "--grains %d: there are only %d samples", setup->grains,

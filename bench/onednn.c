@@ -1,5 +1,6 @@
 /* oneDNN as the opponent: its own best layouts (format any; an image stays NCHW), the direct
- * algorithm, weights already where it wants them. */
+ * algorithm or what it chooses, weights already as it wants them: for Winograd's algorithm that is
+ * transformed, which training would have to do in every step. */
 #include "bench.h"
 
 #include "base/memory.h"
@@ -96,27 +97,42 @@ static tutti_status describe_memories(memories *m, const tutti_layer *layer, int
     return TUTTI_OK;
 }
 
+/* Forward as the nets use it, with a ReLU at the end. */
+static tutti_status create_forward(dnnl_primitive_desc_t *out, const_dnnl_op_desc_t d,
+                                   dnnl_engine_t engine)
+{
+    dnnl_primitive_attr_t attr;
+    dnnl_post_ops_t ops;
+    TRY_DNNL(dnnl_primitive_attr_create(&attr));
+    TRY_DNNL(dnnl_post_ops_create(&ops));
+    TRY_DNNL(dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0));
+    TRY_DNNL(dnnl_primitive_attr_set_post_ops(attr, ops));
+    TRY_DNNL(dnnl_primitive_desc_create(out, d, attr, engine, NULL));
+    TRY_DNNL(dnnl_post_ops_destroy(ops));
+    TRY_DNNL(dnnl_primitive_attr_destroy(attr));
+    return TUTTI_OK;
+}
+
 static tutti_status describe_conv(subject *s, const tutti_layer *layer, bench_pass pass,
-                                  const memories *m)
+                                  const memories *m, dnnl_alg_kind_t kind)
 {
     const tutti_conv_shape *c = &layer->window;
     const dnnl_dims_t stride = {c->stride_h, c->stride_w};
     const dnnl_dims_t dilation = {c->dilation_h - 1, c->dilation_w - 1};
     const dnnl_dims_t left = {c->pad_top, c->pad_left}, right = {c->pad_bottom, c->pad_right};
     dnnl_convolution_desc_t d;
-    TRY_DNNL(dnnl_dilated_convolution_forward_desc_init(
-        &d, dnnl_forward_training, dnnl_convolution_direct, &m->x, &m->w, &m->bias, &m->y, stride,
-        dilation, left, right));
+    TRY_DNNL(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, kind, &m->x,
+                                                        &m->w, &m->bias, &m->y, stride, dilation,
+                                                        left, right));
     TRY_DNNL(dnnl_primitive_desc_create(&s->forward, &d, NULL, s->engine, NULL));
+    if (pass == BENCH_FORWARD) return create_forward(&s->desc, &d, s->engine);
     if (pass == BENCH_BACKWARD_DATA)
-        TRY_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
-            &d, dnnl_convolution_direct, &m->x, &m->w, &m->y, stride, dilation, left, right));
+        TRY_DNNL(dnnl_dilated_convolution_backward_data_desc_init(&d, kind, &m->x, &m->w, &m->y,
+                                                                  stride, dilation, left, right));
     if (pass == BENCH_BACKWARD_WEIGHTS)
         TRY_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
-            &d, dnnl_convolution_direct, &m->x, &m->w, &m->bias, &m->y, stride, dilation, left,
-            right));
-    TRY_DNNL(dnnl_primitive_desc_create(&s->desc, &d, NULL, s->engine,
-                                        pass == BENCH_FORWARD ? NULL : s->forward));
+            &d, kind, &m->x, &m->w, &m->bias, &m->y, stride, dilation, left, right));
+    TRY_DNNL(dnnl_primitive_desc_create(&s->desc, &d, NULL, s->engine, s->forward));
     return TUTTI_OK;
 }
 
@@ -126,12 +142,12 @@ static tutti_status describe_fc(subject *s, bench_pass pass, const memories *m)
     TRY_DNNL(dnnl_inner_product_forward_desc_init(&d, dnnl_forward_training, &m->x, &m->w, &m->bias,
                                                   &m->y));
     TRY_DNNL(dnnl_primitive_desc_create(&s->forward, &d, NULL, s->engine, NULL));
+    if (pass == BENCH_FORWARD) return create_forward(&s->desc, &d, s->engine);
     if (pass == BENCH_BACKWARD_DATA)
         TRY_DNNL(dnnl_inner_product_backward_data_desc_init(&d, &m->x, &m->w, &m->y));
     if (pass == BENCH_BACKWARD_WEIGHTS)
         TRY_DNNL(dnnl_inner_product_backward_weights_desc_init(&d, &m->x, &m->w, &m->bias, &m->y));
-    TRY_DNNL(dnnl_primitive_desc_create(&s->desc, &d, NULL, s->engine,
-                                        pass == BENCH_FORWARD ? NULL : s->forward));
+    TRY_DNNL(dnnl_primitive_desc_create(&s->desc, &d, NULL, s->engine, s->forward));
     return TUTTI_OK;
 }
 
@@ -151,19 +167,21 @@ static tutti_status add_memory(subject *s, int arg)
     return TUTTI_OK;
 }
 
-static tutti_status prepare(subject *s, const tutti_layer *layer, bench_pass pass, int n)
+static tutti_status prepare(subject *s, const tutti_layer *layer, bench_pass pass,
+                            const bench_setup *setup)
 {
     static const int args[BENCH_PASSES][ARGS] = {
         {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
         {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC},
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS},
     };
+    const dnnl_alg_kind_t kind = setup->any_way ? dnnl_convolution_auto : dnnl_convolution_direct;
     memories m;
     TRY_DNNL(dnnl_engine_create(&s->engine, dnnl_cpu, 0));
     TRY_DNNL(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags));
-    TUTTI_TRY(describe_memories(&m, layer, n));
+    TUTTI_TRY(describe_memories(&m, layer, setup->n));
     if (layer->kind == TUTTI_KIND_FC) TUTTI_TRY(describe_fc(s, pass, &m));
-    else TUTTI_TRY(describe_conv(s, layer, pass, &m));
+    else TUTTI_TRY(describe_conv(s, layer, pass, &m, kind));
     TRY_DNNL(dnnl_primitive_create(&s->primitive, s->desc));
     for (int i = 0; i < ARGS && args[pass][i]; i++) TUTTI_TRY(add_memory(s, args[pass][i]));
     return TUTTI_OK;
@@ -174,7 +192,7 @@ tutti_status bench_onednn_open(bench_subject *out, const bench_setup *setup,
 {
     subject *s = NULL;
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
-    const tutti_status status = prepare(s, layer, pass, setup->n);
+    const tutti_status status = prepare(s, layer, pass, setup);
     if (status != TUTTI_OK) {
         close_subject(s);
         return status;
