@@ -31,7 +31,7 @@
 enum {
     LEAST_CHANNELS = 32, /* fewer do not pay for the transforms */
     LEAST_SIZE = 4,      /* rows and columns of the output */
-    TILES = 96,          /* of a block, at most */
+    TILES = 128,         /* of a block, at most */
     SHARE = 8,           /* tiles that threads share out at a time */
     CHAIN = 512,         /* channels at a time, in the second-level cache with the tiles' v */
     POINTS = TUTTI_WINOGRAD_POINTS,
@@ -248,8 +248,10 @@ static void run_member(void *arg, int member, int size)
         tutti_fc_part_of(tutti_ceil_div(p->tiles, SHARE), p->outputs, member, size);
     const int stop = tutti_fc_least(part.a_end * SHARE, p->tiles);
     float *const own = p->own + (size_t)member * p->own_floats;
-    for (int tile = part.a * SHARE; tile < stop; tile += TILES) {
-        const block b = {tile, tutti_fc_least(TILES, stop - tile), own,
+    const int begin = part.a * SHARE, tiles = stop - begin, blocks = tutti_ceil_div(tiles, TILES);
+    for (int i = 0; i < blocks; i++) { /* of equal size rather than a small last one */
+        const int first = tutti_share_begin(tiles, blocks, i);
+        const block b = {begin + first, tutti_share_begin(tiles, blocks, i + 1) - first, own,
                          own + (size_t)POINTS * TILES * p->v_row};
         transform_input(p, &b);
         for (int output = part.b; output < part.b_end; output += p->group) {
