@@ -122,6 +122,7 @@ static tutti_status simulate(sim_scenario *s)
         char name[32];
         snprintf(name, sizeof name, "node-%d", i);
         ranks[i] = (sim_rank){.scenario = s, .number = i, .slowness = 1};
+        if (s->platform->beside > 1) sim_links_of(&ranks[i]);
         sg_host_set_data(sg_host_by_name(name), &ranks[i]);
     }
     simgrid_load_deployment(s->deployment);

@@ -18,12 +18,14 @@
 #ifndef TUTTI_SIM_H
 #define TUTTI_SIM_H
 
+#include <simgrid/link.h>
 #include <smpi/mpi.h>
 
 #include "plan/predict.h"
 #include "train/trainer.h"
 
 enum {
+    SIM_WAYS = 2, /* up and down */
     SIM_MOST_STEPS = 64,
     SIM_MOST_NODES = 4096,
     SIM_ALARMS = 16,
@@ -84,8 +86,10 @@ typedef struct sim_rank {
     double stolen;        /* seconds that messages posted since took from computing */
     double until;         /* when the compute thread is done with what it computes */
     double computed;      /* when it was done with what it has computed */
-    double left;          /* seconds of computing, less than can be told from none */
-    double rang;          /* when the last alarm was to ring */
+    bool computes;        /* now, or did last */
+    sg_link_t links[SIM_WAYS]; /* its own, of a star whose messages are slower beside computing */
+    double left;               /* seconds of computing, less than can be told from none */
+    double rang;               /* when the last alarm was to ring */
     sim_alarm alarms[SIM_ALARMS];
     int alarm_count;
     MPI_Request *waited_for; /* memory for a list */
@@ -134,5 +138,8 @@ double sim_core_stream(const sim_scenario *scenario, double bytes);
 /* Counts from now on what goes over every link; finds the one in use most since then. */
 void sim_links_watch(sim_scenario *scenario);
 void sim_links_find_busiest(sim_scenario *scenario);
+
+/* Finds the links of a rank's node. */
+void sim_links_of(sim_rank *rank);
 
 #endif

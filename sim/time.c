@@ -89,6 +89,16 @@ static double stolen_seconds(const sim_rank *r, double bytes)
     return p->steals * fmax(p->beside, 1) * bytes / p->link;
 }
 
+/* Where cores are scarce messages take longer beside computing than alone. */
+static void set_speed(sim_rank *r, bool computes)
+{
+    const tutti_platform *p = r->scenario->platform;
+    if (r->computes == computes || !(p->beside > 1)) return;
+    r->computes = computes;
+    for (int i = 0; i < SIM_WAYS; i++)
+        if (r->links[i]) sg_link_set_bandwidth(r->links[i], p->link / (computes ? p->beside : 1));
+}
+
 /* The engine watches for jams. */
 static double between_looks(const sim_rank *r)
 {
@@ -181,6 +191,7 @@ STAND_IN(int, MPI_Waitsome, int count, MPI_Request *requests, int *done, int *wh
          MPI_Status *how)
 {
     sim_rank *r = sim_self();
+    set_speed(r, false);
     pay_now(r);
     r->until = simgrid_get_clock() + between_looks(r);
     return __wrap_MPI_Testsome(count, requests, done, which, how);
@@ -209,6 +220,7 @@ void sim_compute(sim_rank *r, double seconds)
     double left = seconds * r->slowness + r->left;
     r->stolen = 0; /* from nobody, while the rank waited */
     r->computed = fmax(r->computed, simgrid_get_clock());
+    set_speed(r, true);
     while (left > r->scenario->precision && !tutti_comm_is_idle(r->comm)) {
         const double before = r->computed;
         look(r, fmin(between_looks(r), left));
