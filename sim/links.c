@@ -42,5 +42,6 @@ void sim_links_of(sim_rank *r)
         for (size_t i = 0; i < sg_link_count(); i++)
             if (!strcmp(sg_link_get_name(links[i]), name)) r->links[way] = links[i];
     }
+    if (r->links[0]) r->speed = sg_link_get_bandwidth(r->links[0]);
     free(links);
 }

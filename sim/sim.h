@@ -88,6 +88,7 @@ typedef struct sim_rank {
     double computed;      /* when it was done with what it has computed */
     bool computes;        /* now, or did last */
     sg_link_t links[SIM_WAYS]; /* its own, of a star whose messages are slower beside computing */
+    double speed;              /* theirs */
     double left;               /* seconds of computing, less than can be told from none */
     double rang;               /* when the last alarm was to ring */
     sim_alarm alarms[SIM_ALARMS];

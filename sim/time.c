@@ -92,11 +92,11 @@ static double stolen_seconds(const sim_rank *r, double bytes)
 /* Where cores are scarce messages take longer beside computing than alone. */
 static void set_speed(sim_rank *r, bool computes)
 {
-    const tutti_platform *p = r->scenario->platform;
-    if (r->computes == computes || !(p->beside > 1)) return;
+    if (r->computes == computes) return;
     r->computes = computes;
+    const double speed = r->speed / (computes ? r->scenario->platform->beside : 1);
     for (int i = 0; i < SIM_WAYS; i++)
-        if (r->links[i]) sg_link_set_bandwidth(r->links[i], p->link / (computes ? p->beside : 1));
+        if (r->links[i]) sg_link_set_bandwidth(r->links[i], speed);
 }
 
 /* The engine watches for jams. */
