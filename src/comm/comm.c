@@ -267,7 +267,6 @@ static tutti_status set_up(tutti_comm *comm)
     const int asked = comm->options.chunks_in_flight;
     TUTTI_TRY(tutti_engine_init(&comm->engine, asked > 0 ? asked : CHUNKS_IN_FLIGHT,
                                 comm->options.world));
-    comm->engine.window = comm->options.window;
     atomic_store(&comm->wanted_core, TUTTI_CORE_NONE);
     TUTTI_TRY(tutti_alloc(&comm->id_used, TUTTI_MAX_EXCHANGES, 1));
     TUTTI_TRY(tutti_stall_create(&comm->stall, comm));

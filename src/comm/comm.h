@@ -54,7 +54,6 @@ typedef struct tutti_comm_options {
     double stall_abort;   /* seconds; 0 never */
     size_t chunk_bytes;   /* unit of priority; 0 means tuned */
     int chunks_in_flight; /* 0 means tuned */
-    int window;           /* messages of a chunk in flight, each way; 0 means tuned */
     bool no_thread;       /* the caller drives: tutti_comm_progress and the waits call MPI */
     const tutti_comm_world *world; /* NULL is the real one; borrowed */
 } tutti_comm_options;

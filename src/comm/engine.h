@@ -132,7 +132,6 @@ struct tutti_engine {
     tutti_comm_world world;
     const tutti_kernels *kernels; /* to add with */
     int budget; /* chunks under way, and as many of each stage of what is awaited */
-    int window; /* messages of a chunk under way, each way; 0: tuned */
     tutti_slot slot[TUTTI_MAX_SLOTS]; /* 'budget' for each lane, the rest for the last */
     int used[TUTTI_LANES];
     double usual;                      /* seconds that a chunk takes */

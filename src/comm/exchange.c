@@ -12,6 +12,7 @@ enum {
     SMALL_MEMBERS = 4,         /* from here on rounds are fewer than peers */
     MANY_MEMBERS = 64,         /* from here on posting a message to each takes long */
     THIN_STRIP = 12 << 10,     /* what a fast wire carries while a message is posted and taken */
+    THICK_STRIP = 1 << 20,     /* so long that posting a message is nothing */
     HELPER_PRIORITY = -1000000 /* agreements overtake everything */
 };
 
@@ -180,7 +181,9 @@ bool tutti_exchange_is_thin(const tutti_exchange *x)
 
 bool tutti_exchange_is_wide(const tutti_exchange *x)
 {
-    return x->members >= MANY_MEMBERS && !tutti_exchange_is_small(x);
+    const size_t members = (size_t)x->members;
+    return members >= MANY_MEMBERS && x->cuts[members] * x->width <= members * THICK_STRIP &&
+           !tutti_exchange_is_small(x);
 }
 
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,

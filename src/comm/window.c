@@ -45,7 +45,7 @@ void tutti_window_move(tutti_engine *e, tutti_slot *s)
 static void open_window(tutti_engine *e, tutti_slot *s, int items, int window)
 {
     s->items = items;
-    s->window = e->window > 0 && e->window < window ? e->window : window;
+    s->window = window;
     s->next_from = s->next_to = 0;
     s->x->unposted[s->stage] += has_more(s);
     tutti_window_move(e, s);
