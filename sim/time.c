@@ -4,8 +4,9 @@
  * as well, as the communication thread would beside it, and lets the engine go on when there is
  * one. The work of that thread (posting messages, adding, updating) is a debt: beside computing the
  * engine rests until it is paid; while the rank only waits, the wait grows by it. Where cores are
- * scarce the platform says how much of the time that messages take beside computing is lost to it
- * ("steals", "beside"): computing takes that much longer for each.
+ * scarce the platform says how much longer messages take beside computing ("beside"; the links of a
+ * star are slower then) and how much of that time is lost to it ("steals"): computing takes that
+ * much longer for each.
  *
  * The linker puts the functions named __wrap_* in the place of those they are named after. */
 #include <simgrid/actor.h>

@@ -12,6 +12,7 @@
 enum {
     TUTTI_MAX_SLOTS = 48,
     TUTTI_WINDOW = 16,          /* messages of a chunk under way, each way, at most */
+    TUTTI_PARTS = 3,            /* the same, of those to one partner */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400
 };

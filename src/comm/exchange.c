@@ -195,8 +195,11 @@ tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_alg
         if (name ? strcmp(row->name, name) == 0 : !row->is_better || row->is_better(x)) best = row;
     }
     if (!best)
-        return tutti_fail(TUTTI_ARGUMENT, "%s: there is no algorithm '%s' for %d ranks", x->name,
-                          name ? name : "any", x->members);
+        return tutti_fail(
+            TUTTI_ARGUMENT,
+            "%s: no algorithm '%s' for %d ranks: halving needs a power of two of them "
+            "and as many grains or 2, 4, 8, ... times as many, doubling needs halving",
+            x->name, name ? name : "any", x->members);
     *out = best;
     return TUTTI_OK;
 }

@@ -19,7 +19,10 @@
  * on their way, and there is memory for no more. The exchange is one chunk, however long. */
 #include "comm/engine.h"
 
-enum { PART_BYTES = 256 << 10, PLACES = 4 };
+enum {
+    PART_BYTES = 256 << 10,
+    PLACES = TUTTI_PARTS + 1 /* a part is added when the next one has been posted */
+};
 
 bool tutti_halves_apply(const tutti_exchange *x)
 {

@@ -16,7 +16,7 @@
  * begins when the last one has posted all of its messages (may_post in engine.c). */
 #include "comm/engine.h"
 
-enum { MANY = 64, PARTS = 3 };
+enum { MANY = 64 };
 
 static void post_receives(tutti_engine *e, tutti_slot *s)
 {
@@ -60,7 +60,7 @@ void tutti_window_peers(tutti_engine *e, tutti_slot *s)
 
 void tutti_window_parts(tutti_engine *e, tutti_slot *s, int parts)
 {
-    open_window(e, s, parts, PARTS);
+    open_window(e, s, parts, TUTTI_PARTS);
 }
 
 int tutti_peer_below(const tutti_exchange *x, int item)

@@ -67,7 +67,7 @@ static int blocks_of(int channels)
     return tutti_ceil_div(channels, TUTTI_BLOCK);
 }
 
-/* As many as leave half of the second-level cache to the rest, in whole panels. */
+/* As many as leave three eighths of the second-level cache to the rest, in whole panels. */
 static int group_of(const tutti_conv *conv, int outputs)
 {
     const int panel = conv->products->forward_blocks;
@@ -264,6 +264,7 @@ static void run_member(void *arg, int member, int size)
 
 void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *scratch)
 {
+    TUTTI_ASSERT(tutti_team_size(team) <= job->conv->threads);
     pass p = pass_of(job->conv, job->turned);
     p.job = job;
     p.tiles = job->n * p.tiles_h * p.tiles_w;
