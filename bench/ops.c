@@ -197,11 +197,11 @@ PASS(run_concat)
 }
 PASS(run_to_blocked)
 {
-    tutti_nchw_to_blocked(b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_nchw_to_blocked(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
 }
 PASS(run_to_nchw)
 {
-    tutti_blocked_to_nchw(b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_blocked_to_nchw(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
 }
 
 /* A quarter of an array is what a 2x2 pool makes of it; taps take two bytes a float. */
@@ -243,8 +243,8 @@ static const pass passes[] = {
     {"concat", run_concat, 1, 1, true},
     {"lrn 5", run_lrn, 1, 1, false},
     {"lrn 5 backward", run_lrn_back, 2, 1, false},
-    {"NCHW to blocked", run_to_blocked, 1, 1, false},
-    {"blocked to NCHW", run_to_nchw, 1, 1, false},
+    {"NCHW to blocked", run_to_blocked, 1, 1, true},
+    {"blocked to NCHW", run_to_nchw, 1, 1, true},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 

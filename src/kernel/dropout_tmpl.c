@@ -6,7 +6,8 @@
 
 enum {
     PARTS = TUTTI_BLOCK / VLEN, /* registers that hold one word of each of the 16 blocks */
-    VECTORS = 8                 /* of 16 elements, whose numbers a group of 16 blocks holds */
+    VECTORS = 8,                /* of 16 elements, whose numbers a group of 16 blocks holds */
+    ROUNDS = 10
 };
 
 INLINE void philox_round(vi c[4], vi key0, vi key1)
@@ -20,24 +21,30 @@ INLINE void philox_round(vi c[4], vi key0, vi key1)
     c[3] = low0;
 }
 
-/* Words of blocks 16*group + VLEN*part + lane, as tutti_random_block gives them. */
-INLINE void philox(vi c[4], const tutti_random_key *key, uint32_t group, int part)
+/* Four words of each of the blocks VLEN*step + lane, as tutti_random_block gives them after ten
+ * rounds with the keys that follow each other. */
+typedef struct philox {
+    vi word[4];
+    uint32_t key0, key1;
+} philox;
+
+INLINE philox philox_start(const tutti_random_key *key, uint32_t step)
 {
     const uint32_t purpose = (uint32_t)key->purpose << 24 | (key->layer & 0xFFFFFFu);
-    uint32_t key0 = (uint32_t)key->seed, key1 = (uint32_t)(key->seed >> 32);
-    c[0] = vi_add(vi_lanes(), vi_set1((int)(group * TUTTI_BLOCK + (uint32_t)part * VLEN)));
-    c[1] = vi_set1((int)purpose);
-    c[2] = vi_set1((int)key->when);
-    c[3] = vi_set1((int)key->sample);
-    UNROLL(10)
-    for (int round = 0; round < 10; round++) {
-        philox_round(c, vi_set1((int)key0), vi_set1((int)key1));
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
-    }
+    return (philox){{vi_add(vi_lanes(), vi_set1((int)(step * VLEN))), vi_set1((int)purpose),
+                     vi_set1((int)key->when), vi_set1((int)key->sample)},
+                    (uint32_t)key->seed,
+                    (uint32_t)(key->seed >> 32)};
 }
 
-/* What one call of the kernel works on, 'first' .. 'end'-1 of a sample's vectors. */
+INLINE void philox_next(philox *p)
+{
+    philox_round(p->word, vi_set1((int)p->key0), vi_set1((int)p->key1));
+    p->key0 += 0x9E3779B9u;
+    p->key1 += 0xBB67AE85u;
+}
+
+/* What one call of the kernel works on: vectors 'first' to 'end' - 1 of a sample. */
 typedef struct span {
     uint32_t first, end;
     const float *x, *mask;
@@ -46,31 +53,62 @@ typedef struct span {
     vf factor;
 } span;
 
-INLINE void drop_group(const span *s, const tutti_random_key *key, uint32_t group, bool whole,
-                       bool stream)
+/* Vector j of a step's eight, or as much of it as a register holds. */
+INLINE void drop_vector(const span *s, const vi word[4], uint32_t step, uint32_t j, bool masked,
+                        bool stream)
 {
-    for (int part = 0; part < PARTS; part++) {
-        vi word[4];
-        philox(word, key, group, part);
+    const ptrdiff_t vector = (ptrdiff_t)(step / PARTS * VECTORS) - (ptrdiff_t)s->first;
+    const ptrdiff_t at = vector * TUTTI_BLOCK + (ptrdiff_t)(j * TUTTI_BLOCK + step % PARTS * VLEN);
+    const vi number = j < 4 ? word[j] : vi_shl16(word[j - 4]);
+    vf kept = vf_keep(vi_ge_u(number, s->limit), vf_mul(s->factor, vf_take(s->x + at)));
+    if (masked) kept = vf_gate(kept, vf_take(s->mask + at));
+    vf_put(s->y + at, kept, stream);
+}
+
+/* Groups of which the span has only some of the vectors. */
+INLINE void drop_some(const span *s, const tutti_random_key *key, uint32_t group, bool masked,
+                      bool stream)
+{
+    for (uint32_t step = group * PARTS; step < (group + 1) * PARTS; step++) {
+        philox p = philox_start(key, step);
+        for (int round = 0; round < ROUNDS; round++) philox_next(&p);
         UNROLL(8)
-        for (uint32_t j = 0; j < VECTORS; j++) {
-            const uint32_t vector = group * VECTORS + j;
-            if (!whole && (vector < s->first || vector >= s->end)) continue;
-            const size_t at = (size_t)(vector - s->first) * TUTTI_BLOCK + (size_t)part * VLEN;
-            const vi number = j < 4 ? word[j] : vi_shl16(word[j - 4]);
-            vf kept = vf_keep(vi_ge_u(number, s->limit), vf_mul(s->factor, vf_take(s->x + at)));
-            if (s->mask) kept = vf_gate(kept, vf_take(s->mask + at));
-            vf_put(s->y + at, kept, stream);
-        }
+        for (uint32_t j = 0; j < VECTORS; j++)
+            if (group * VECTORS + j >= s->first && group * VECTORS + j < s->end)
+                drop_vector(s, p.word, step, j, masked, stream);
     }
 }
 
-INLINE void drop_all(const span *s, const tutti_random_key *key, bool stream)
+/* Groups 'begin' to 'end' - 1, whole ones. The next step's numbers are made while this step's
+ * vectors come and go: a vector after each round, or memory and arithmetic would take turns. */
+INLINE void drop_groups(const span *s, const tutti_random_key *key, uint32_t begin, uint32_t end,
+                        bool masked, bool stream)
 {
-    for (uint32_t group = s->first / VECTORS; group * VECTORS < s->end; group++)
-        if (group * VECTORS >= s->first && group * VECTORS + VECTORS <= s->end)
-            drop_group(s, key, group, true, stream);
-        else drop_group(s, key, group, false, stream);
+    philox now = philox_start(key, begin * PARTS);
+    for (int round = 0; round < ROUNDS; round++) philox_next(&now);
+    for (uint32_t step = begin * PARTS; step < end * PARTS; step++) {
+        philox next = philox_start(key, step + 1);
+        UNROLL(10)
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            philox_next(&next);
+            if (round < VECTORS) drop_vector(s, now.word, step, round, masked, stream);
+        }
+        now = next;
+    }
+}
+
+INLINE void drop_all(const span *s, const tutti_random_key *key, bool masked, bool stream)
+{
+    const uint32_t begin = (s->first + VECTORS - 1) / VECTORS, end = s->end / VECTORS;
+    if (s->first % VECTORS) drop_some(s, key, s->first / VECTORS, masked, stream);
+    if (begin < end) drop_groups(s, key, begin, end, masked, stream);
+    if (s->end % VECTORS && begin <= end) drop_some(s, key, end, masked, stream);
+}
+
+INLINE void drop_span(const span *s, const tutti_random_key *key, bool stream)
+{
+    if (s->mask) drop_all(s, key, true, stream);
+    else drop_all(s, key, false, stream);
 }
 
 tutti_drop_fn NAME(op_drop);
@@ -85,7 +123,7 @@ void NAME(op_drop)(const tutti_random_key *key, const tutti_drop *drop, uint32_t
                     .limit = vi_set1((int)drop->threshold),
                     .factor = vf_set1(drop->factor)};
     if (drop->stream) {
-        drop_all(&s, key, true);
+        drop_span(&s, key, true);
         vf_stream_end();
-    } else drop_all(&s, key, false);
+    } else drop_span(&s, key, false);
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/ops_kernels.h"
 #include "kernel/share.h"
-#include "kernel/table.h"
 
 enum { B = TUTTI_BLOCK };
 
@@ -20,6 +20,8 @@ typedef struct move_job {
     size_t pixels;
     const float *from;
     float *to;
+    const tutti_ops_kernels *ops; /* of those that have a kernel */
+    bool stream;
 } move_job;
 
 static size_t blocks_of(int c)
@@ -33,22 +35,6 @@ static void run(tutti_team *team, tutti_team_job *share, move_job *job)
     tutti_team_run(tutti_team_for(team, floats), share, job);
 }
 
-enum { TILE = 16 }; /* pixels of a tile: a cache line of each plane */
-
-/* 'lanes' planes of the source, each 'pixels' long, become one of blocks. Planes often lie a power
- * of two apart, in the same few sets of a cache: each line is read once, into a tile. */
-static void block_plane(size_t pixels, int lanes, const float *planes, float *block)
-{
-    float line[B][TILE] = {0};
-    for (size_t tile = 0; tile < pixels; tile += TILE) {
-        const size_t count = tile + TILE < pixels ? TILE : pixels - tile;
-        for (size_t l = 0; l < (size_t)lanes; l++)
-            memcpy(line[l], planes + l * pixels + tile, count * sizeof **line);
-        for (size_t i = 0; i < count; i++)
-            for (size_t l = 0; l < B; l++) block[(tile + i) * B + l] = line[l][i];
-    }
-}
-
 static void to_blocked_share(void *arg, int member, int size)
 {
     const move_job *job = arg;
@@ -56,26 +42,18 @@ static void to_blocked_share(void *arg, int member, int size)
     const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t channel = i / blocks * c + i % blocks * B;
-        block_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
-                    job->from + channel * job->pixels, job->to + i * job->pixels * B);
+        job->ops->block_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
+                              job->from + channel * job->pixels, job->to + i * job->pixels * B,
+                              job->stream);
     }
 }
 
-void tutti_nchw_to_blocked(tutti_team *team, int n, int c, int pixels, const float *nchw,
-                           float *blocked)
+void tutti_nchw_to_blocked(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
+                           const float *nchw, float *blocked)
 {
-    move_job job = {n, c, (size_t)pixels, nchw, blocked};
+    const size_t floats = (size_t)n * blocks_of(c) * (size_t)pixels * B;
+    move_job job = {n, c, (size_t)pixels, nchw, blocked, row->ops, tutti_streams(blocked, floats)};
     run(team, to_blocked_share, &job);
-}
-
-static void unblock_plane(size_t pixels, int lanes, const float *block, float *planes)
-{
-    for (size_t tile = 0; tile < pixels; tile += TILE) {
-        const size_t end = tile + TILE < pixels ? tile + TILE : pixels;
-        for (int l = 0; l < lanes; l++)
-            for (size_t i = tile; i < end; i++)
-                planes[(size_t)l * pixels + i] = block[i * B + (size_t)l];
-    }
 }
 
 static void from_blocked_share(void *arg, int member, int size)
@@ -85,15 +63,19 @@ static void from_blocked_share(void *arg, int member, int size)
     const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t channel = i / blocks * c + i % blocks * B;
-        unblock_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
-                      job->from + i * job->pixels * B, job->to + channel * job->pixels);
+        job->ops->unblock_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
+                                job->from + i * job->pixels * B, job->to + channel * job->pixels,
+                                job->stream);
     }
 }
 
-void tutti_blocked_to_nchw(tutti_team *team, int n, int c, int pixels, const float *blocked,
-                           float *nchw)
+/* Only whole lines of a plane are stored around the caches. */
+void tutti_blocked_to_nchw(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
+                           const float *blocked, float *nchw)
 {
-    move_job job = {n, c, (size_t)pixels, blocked, nchw};
+    const size_t floats = (size_t)n * (size_t)c * (size_t)pixels;
+    move_job job = {n, c, (size_t)pixels, blocked, nchw, row->ops, false};
+    job.stream = pixels % TUTTI_BLOCK == 0 && tutti_streams(nchw, floats);
     run(team, from_blocked_share, &job);
 }
 
@@ -111,7 +93,7 @@ static void to_nhwc_share(void *arg, int member, int size)
 
 void tutti_nchw_to_nhwc(tutti_team *team, int n, int c, int pixels, const float *nchw, float *nhwc)
 {
-    move_job job = {n, c, (size_t)pixels, nchw, nhwc};
+    move_job job = {n, c, (size_t)pixels, nchw, nhwc, NULL, false};
     run(team, to_nhwc_share, &job);
 }
 
@@ -129,7 +111,7 @@ static void from_nhwc_share(void *arg, int member, int size)
 
 void tutti_nhwc_to_nchw(tutti_team *team, int n, int c, int pixels, const float *nhwc, float *nchw)
 {
-    move_job job = {n, c, (size_t)pixels, nhwc, nchw};
+    move_job job = {n, c, (size_t)pixels, nhwc, nchw, NULL, false};
     run(team, from_nhwc_share, &job);
 }
 

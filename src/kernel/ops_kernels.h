@@ -52,6 +52,12 @@ typedef void tutti_average_pool_fn(const tutti_pool_shape *shape, const float *x
 typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float *dy,
                                      const float *mask, float *dx, bool stream);
 
+/* 'lanes' (1 to 16) planes of the source, each 'pixels' long, become one of blocks, and back. */
+typedef void tutti_block_plane_fn(size_t pixels, int lanes, const float *planes, float *block,
+                                  bool stream);
+typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block, float *planes,
+                                    bool stream);
+
 // clang-format off
 #define TUTTI_OPS_MAP(X)                                          \
     X(tutti_flat_fn, add)              /* y = a + b */            \
@@ -75,7 +81,9 @@ typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float 
     X(tutti_max_pool_fn, max_pool)                                \
     X(tutti_max_unpool_fn, max_unpool)                            \
     X(tutti_average_pool_fn, average_pool)                        \
-    X(tutti_average_unpool_fn, average_unpool)
+    X(tutti_average_unpool_fn, average_unpool)                    \
+    X(tutti_block_plane_fn, block_plane)                          \
+    X(tutti_unblock_plane_fn, unblock_plane)
 // clang-format on
 
 struct tutti_ops_kernels {
