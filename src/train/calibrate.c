@@ -17,9 +17,6 @@
 /* The shares of the time: the machine itself, the exchanges, and what is left for the nets. */
 static const double machine_share = 0.03, exchange_share = 0.15;
 
-/* Ranks that do not begin together took turns when it makes all of it so many times as long. */
-static const double crowd = 1.2;
-
 tutti_calibrate_options tutti_calibrate_defaults(void)
 {
     return (tutti_calibrate_options){.seconds = 100};
@@ -38,14 +35,11 @@ tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values, int
     return s;
 }
 
-tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end, double *seconds,
-                                    bool *crowded)
+tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end, double *seconds)
 {
     double found[] = {end - start, end + c->clock, -(start + c->clock)};
     TUTTI_TRY(tutti_calibration_slowest(c, found, 3));
-    const double all = found[1] + found[2];
-    *crowded = all > crowd * found[0];
-    *seconds = *crowded ? all : found[0];
+    *seconds = fmax(found[0], found[1] + found[2]);
     return TUTTI_OK;
 }
 

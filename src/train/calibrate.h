@@ -8,8 +8,8 @@
  *
  * All ranks measure at the same time, because in training they compute at the same time and share
  * memory, caches and clocks. A time is the median of several tries, because training meets the
- * machine in its usual mood and not in its best, on the slowest rank, for which the others would
- * wait. */
+ * machine in its usual mood and not in its best, from the first rank's start to the last one's end:
+ * the others would wait. */
 #ifndef TUTTI_TRAIN_CALIBRATE_H
 #define TUTTI_TRAIN_CALIBRATE_H
 
@@ -37,11 +37,11 @@ typedef struct tutti_calibration {
 tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
                                        int count) TUTTI_MUST_CHECK;
 
-/* Collective. What all ranks did from their 'start' to their 'end' took the slowest one *seconds.
- * But where there are more ranks than cores they take turns, and each one's time leaves out its
- * waiting for the first: then *seconds are from the first start to the last end, and *crowded. */
-tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end, double *seconds,
-                                    bool *crowded) TUTTI_MUST_CHECK;
+/* Collective. What ranks did from their 'start' to their 'end' took all of them so many seconds,
+ * from the first start to the last end: where cores are scarce ranks take turns, and each one's own
+ * time leaves out its waiting for the first. */
+tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end,
+                                    double *seconds) TUTTI_MUST_CHECK;
 
 /* A line for people, on rank 0. */
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);
@@ -53,8 +53,8 @@ typedef struct tutti_point {
     int samples;
     double setup;                      /* what measuring it takes before the first step */
     int steps;                         /* measured so far, */
-    double seconds[TUTTI_POINT_STEPS]; /* the last of them on this rank */
-    double best;                       /* the shortest on the slowest rank, and its parts: */
+    double seconds[TUTTI_POINT_STEPS]; /* the last of them, of all ranks */
+    double best;                       /* the shortest, and its parts on the slowest rank: */
     tutti_pass_seconds *layers;
     double rest, update; /* beyond the layers; of one parameter */
     size_t updated;      /* parameters */

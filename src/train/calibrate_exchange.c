@@ -150,6 +150,14 @@ static double compute(const wires *w, work *job)
     return tutti_now() - start;
 }
 
+/* Collective. From the first rank's start to the last one's end. */
+static tutti_status compute_all(const wires *w, work *job, double *seconds)
+{
+    TUTTI_TRY(tutti_comm_barrier(w->c->comm));
+    const double start = tutti_now(), took = compute(w, job);
+    return tutti_calibration_span(w->c, start, start + took, seconds);
+}
+
 /* Collective. As much computing as takes rank 0 about 'seconds', the same on all ranks. */
 static tutti_status work_for(const wires *w, double seconds, work *job)
 {
@@ -168,32 +176,30 @@ static tutti_status compute_beside(wires *w, tutti_exchange *x, work *job, doubl
     const double start = tutti_now();
     tutti_exchange_start(x);
     (void)compute(w, job);
-    *computing = tutti_now() - start;
+    const double end = tutti_now();
     TUTTI_TRY(tutti_exchange_wait(x));
     const tutti_exchange_stats s = tutti_exchange_statistics(x);
     *busy = s.done - s.begun;
-    return TUTTI_OK;
+    return tutti_calibration_span(w->c, start, end, computing);
 }
 
 /* What a part-reduce and the computing that outlasts it cost each other: of several tries the
- * median of each, on the rank where computing loses most. */
+ * median of each, on the rank where the exchange takes longest. */
 static tutti_status try_beside(wires *w, tutti_exchange *x, double alone)
 {
     work job;
     double computing[BESIDE_TRIES], beside[BESIDE_TRIES], busy[BESIDE_TRIES];
     TUTTI_TRY(work_for(w, BESIDE_WORK * alone, &job));
     for (int i = 0; i < BESIDE_TRIES; i++) {
-        TUTTI_TRY(tutti_comm_barrier(w->c->comm));
-        computing[i] = compute(w, &job);
+        TUTTI_TRY(compute_all(w, &job, &computing[i]));
         TUTTI_TRY(compute_beside(w, x, &job, &beside[i], &busy[i]));
     }
-    const double channel = tutti_calibration_median(busy, BESIDE_TRIES);
+    double channel = tutti_calibration_median(busy, BESIDE_TRIES);
+    TUTTI_TRY(tutti_calibration_slowest(w->c, &channel, 1));
     const double lost = tutti_calibration_median(beside, BESIDE_TRIES) -
                         tutti_calibration_median(computing, BESIDE_TRIES);
-    double found[] = {fmin(fmax(lost / channel, 0), 1), fmax(channel / alone, 1)};
-    TUTTI_TRY(tutti_calibration_slowest(w->c, found, 2));
-    w->c->platform->steals = found[0];
-    w->c->platform->beside = found[1];
+    w->c->platform->steals = fmin(fmax(lost / channel, 0), 1);
+    w->c->platform->beside = fmax(channel / alone, 1);
     return TUTTI_OK;
 }
 
@@ -227,8 +233,8 @@ static tutti_status time_beside(wires *w, double seconds)
 
 /* ---- meeting ---- */
 
-/* Ranks that compute the same do not arrive at the same time, and the slowest one decides. What a
- * small exchange after a little computing adds to it, beyond the exchange itself. */
+/* What a small exchange after a little computing takes beyond the exchange itself and the computing
+ * from the first rank's start to the last one's end, in which layers are measured as well. */
 static tutti_status try_meeting(wires *w, tutti_exchange *x, double alone)
 {
     enum { ROUNDS = 61 };
@@ -240,12 +246,7 @@ static tutti_status try_meeting(wires *w, tutti_exchange *x, double alone)
         (void)compute(w, &job);
         TUTTI_TRY(tutti_exchange_run(x));
         together[i] = tutti_now() - start;
-        const double again = tutti_now();
-        apart[i] = compute(w, &job);
-        double seconds;
-        bool crowded;
-        TUTTI_TRY(tutti_calibration_span(w->c, again, again + apart[i], &seconds, &crowded));
-        if (crowded) apart[i] = seconds;
+        TUTTI_TRY(compute_all(w, &job, &apart[i]));
         TUTTI_TRY(tutti_exchange_run(x));
     }
     double lost = tutti_calibration_median(together, ROUNDS) -

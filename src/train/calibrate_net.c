@@ -48,7 +48,7 @@ static tutti_status update(void *user, int layer)
 }
 
 /* What the step just done took on this rank, 'seconds', becomes what is known. The layers of one
- * step, not each one's luckiest: their sum has to be a step; in a crowd, one of 'whole' seconds. */
+ * step, not each one's luckiest: their sum has to be a step, one of all ranks' 'whole' seconds. */
 static void keep_step(probe *p, double seconds, double whole)
 {
     const double scale = whole / seconds;
@@ -62,9 +62,9 @@ static void keep_step(probe *p, double seconds, double whole)
     }
 }
 
-/* Collective: all ranks step together, as in training. *own is what this rank took, *seconds the
- * slowest one; *calm says that no rank was disturbed. */
-static tutti_status step(probe *p, double *own, double *seconds, bool *calm)
+/* Collective: all ranks step together, as in training, and take so many seconds; *calm says that no
+ * rank was disturbed. */
+static tutti_status step(probe *p, double *seconds, bool *calm)
 {
     TUTTI_TRY(tutti_comm_barrier(p->c->comm));
     p->updating = 0;
@@ -74,13 +74,11 @@ static tutti_status step(probe *p, double *own, double *seconds, bool *calm)
     TUTTI_TRY(tutti_model_train(p->model, 0, p->input, p->labels));
     const double end = tutti_now();
     double idle = (cpu - tutti_cpu_time()) / ((end - start) * tutti_team_size(p->c->team));
-    bool crowded;
     TUTTI_TRY(tutti_calibration_slowest(p->c, &idle, 1));
-    TUTTI_TRY(tutti_calibration_span(p->c, start, end, seconds, &crowded));
-    *own = crowded ? *seconds : end - start;
+    TUTTI_TRY(tutti_calibration_span(p->c, start, end, seconds));
     if (*seconds < p->best_step) {
         p->best_step = *seconds;
-        keep_step(p, end - start, *own);
+        keep_step(p, end - start, *seconds);
     }
     *calm = -idle > calm_share;
     return TUTTI_OK;
@@ -190,17 +188,17 @@ static void note(tutti_point *point, double seconds)
  * several meets memory that nobody has touched. */
 static tutti_status run(probe *p, tutti_point *point, double seconds)
 {
-    double own = 0, took, spent = 0;
+    double took = 0, spent = 0;
     bool calm = false;
     int i = 0;
     for (; i < MOST_TRIES && (spent < seconds || (!calm && i < MOST_DISTURBED)); i++) {
         bool is_calm;
-        TUTTI_TRY(step(p, &own, &took, &is_calm));
+        TUTTI_TRY(step(p, &took, &is_calm));
         calm |= is_calm;
         spent += took;
-        if (i > 0) note(point, own);
+        if (i > 0) note(point, took);
     }
-    if (i == 1) note(point, own);
+    if (i == 1) note(point, took);
     return TUTTI_OK;
 }
 
@@ -264,9 +262,7 @@ static double usual_step(const tutti_point *point)
 /* The update's rate is that of the net with the most parameters. */
 tutti_status tutti_calibration_keep(tutti_calibration *c, const tutti_point *point)
 {
-    double step = usual_step(point);
-    TUTTI_TRY(tutti_calibration_slowest(c, &step, 1));
-    const double factor = step / point->best;
+    const double step = usual_step(point), factor = step / point->best;
     tutti_calibration_say(c, "  %-14s %6d samples a rank %10.2f ms, %8.1f samples/s a rank",
                           tutti_net_name(point->net), point->samples, step * 1e3,
                           point->samples / step);
