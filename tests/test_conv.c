@@ -262,14 +262,16 @@ static void define_dw(const problem *p, fenced *dw, fenced *db)
     float grain[8];
     memset(dw->data, 0, dw->count * sizeof(float));
     memset(db->data, 0, db->count * sizeof(float));
+    const bool is_winograd = tutti_winograd_applies(&p->shape);
     for (int k = 0; k < p->shape.k; k++) {
         for (int c = 0; c < p->shape.c / p->shape.groups; c++)
             for (int i = 0; i < p->shape.r * p->shape.s; i++) {
                 const int r = i / p->shape.s, s = i % p->shape.s;
                 for (int g = 0; g < p->grain_count; g++) {
                     const tutti_ref_sum sum =
-                        tutti_ref_conv_dw(&p->shape, p->x.data, p->dy.data, p->grain_begin[g],
-                                          p->grain_begin[g + 1], k, c, r, s);
+                        (is_winograd ? tutti_ref_winograd_dw : tutti_ref_conv_dw)(
+                            &p->shape, p->x.data, p->dy.data, p->grain_begin[g],
+                            p->grain_begin[g + 1], k, c, r, s);
                     expect_bound(p, "dw", sum);
                     grain[g] = sum.chain;
                 }

@@ -8,7 +8,7 @@
  *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
  * Terms that lie in the padding are left out, but for the columns left and right of a compact
  * image, which are zeros (conv_pack.c).
- * y and dx of 3x3 kernels at stride 1 are computed otherwise, see winograd.c. */
+ * 3x3 kernels at stride 1 are computed otherwise, see winograd.c and winograd_gradient.c. */
 #include "kernel/conv_plan.h"
 
 #include <math.h>
@@ -218,9 +218,10 @@ void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
     if (!conv->shape.compact && !conv->winograd && used < bytes)
         used += (size_t)explain_pass("data", &conv->backward, text + used, bytes - used);
     const tutti_conv_gradient *g = &conv->gradient;
-    if (used < bytes)
-        snprintf(text + used, bytes - used,
-                 "weights: tile %d, %dx%d parts, strips of %dx%d, %.4f B/FLOP",
-                 g->tile_blocks * TUTTI_BLOCK, g->blocks.channels, g->blocks.features,
-                 g->blocks.rows, g->blocks.cols, g->bytes_per_flop);
+    if (used >= bytes) return;
+    used += (size_t)snprintf(text + used, bytes - used, "weights: %dx%d parts, %.4f B/FLOP",
+                             g->blocks.channels, g->blocks.features, g->bytes_per_flop);
+    if (!conv->winograd && used < bytes)
+        snprintf(text + used, bytes - used, ", tile %d, strips of %dx%d",
+                 g->tile_blocks * TUTTI_BLOCK, g->blocks.rows, g->blocks.cols);
 }

@@ -41,7 +41,7 @@ typedef struct job {
     const tutti_grains *grains;
     const float *x, *dy;
     float *dw, *db, *scratch;
-    float *packed; /* a thread's own room for a packed image */
+    float *room; /* a thread's own, for a packed image or winograd_gradient.c */
 } job;
 
 typedef tutti_conv_gradient_part part;
@@ -248,18 +248,29 @@ static void clear(const tutti_conv_gradient *g, const part *pt, place p, bool is
 static int pack_rows(const job *j, const float *x, int done, int row_end)
 {
     const int end = min_of(rows_read(&j->conv->shape, row_end), j->conv->shape.h);
-    tutti_conv_pack(j->conv, j->packed + done * j->conv->packed_row, x, done, end);
+    tutti_conv_pack(j->conv, j->room + done * j->conv->packed_row, x, done, end);
     return max_of(done, end);
 }
 
-static void sum_grain(const job *j, const part *pt, place p, int grain)
+/* By tiles; the bias over whole images, in the same order as over their strips. */
+static void sum_tiles(const job *j, const part *pt, place p, int begin, int end)
+{
+    const tutti_conv_gradient *g = &j->conv->gradient;
+    const tutti_conv_gradient_piece piece = {.dy_row = g->dy_row, .dy_output = g->dy_block};
+    for (int n = begin; p.db && n < end; n++)
+        j->conv->kernels->gradient->bias(&piece, pt->nf, j->conv->out_h, j->conv->out_w,
+                                         j->dy + n * g->dy_sample + pt->features * g->dy_block,
+                                         p.db);
+    tutti_winograd_sum_grain(
+        &(tutti_winograd_grain){j->conv, pt, begin, end, j->x, j->dy, p.dw, p.feature, j->room});
+}
+
+static void sum_strips(const job *j, const part *pt, place p, int begin, int end)
 {
     const tutti_conv_gradient *g = &j->conv->gradient;
     const bool packed = j->conv->packed;
     const tutti_conv_gradient_blocks *blocks = &g->blocks;
-    const int begin = j->grains->begin[grain], end = j->grains->begin[grain + 1];
     const int height = j->conv->out_h, width = j->conv->out_w;
-    clear(g, pt, p, begin == end);
     for (int n = begin; n < end; n++) {
         const float *x = j->x + n * g->x_sample + (pt->first_channel + pt->channels) * g->x_block;
         const float *dy = j->dy + n * g->dy_sample + pt->features * g->dy_block;
@@ -268,11 +279,20 @@ static void sum_grain(const job *j, const part *pt, place p, int grain)
             if (packed) done = pack_rows(j, x, done, row_end);
             for (int col = 0; col < width; col += blocks->cols) {
                 const strip at = {row, row_end, col, min_of(col + blocks->cols, width)};
-                sum_strip(j->conv, pt, p, packed ? j->packed : x, dy, at,
+                sum_strip(j->conv, pt, p, packed ? j->room : x, dy, at,
                           n == begin && g->starts_afresh);
             }
         }
     }
+}
+
+static void sum_grain(const job *j, const part *pt, place p, int grain)
+{
+    const int begin = j->grains->begin[grain], end = j->grains->begin[grain + 1];
+    clear(&j->conv->gradient, pt, p, begin == end);
+    if (begin == end) return;
+    if (j->conv->winograd) sum_tiles(j, pt, p, begin, end);
+    else sum_strips(j, pt, p, begin, end);
 }
 
 /* ---- joining grains ---- */
@@ -299,7 +319,7 @@ static long stack_level(const tutti_conv_gradient *g)
 static place place_of(const job *j, const part *pt, float *stack, int depth)
 {
     const tutti_conv_gradient *g = &j->conv->gradient;
-    const bool bias = j->db && pt->channels == 0;
+    const bool bias = j->db && pt->channels == 0 && pt->nc > 0;
     if (depth == 0) {
         const long at = ((long)pt->features * g->channels + pt->channels) * g->w_tile;
         return (place){j->dw + at, bias ? j->db + (long)pt->features * TUTTI_BLOCK : NULL,
@@ -325,16 +345,20 @@ static void sum_part(const job *j, int index, float *stack)
     }
 }
 
-/* Floats of the sums in scratch; packed images come after them. */
+/* Floats of the sums in scratch; the threads' rooms come after them. */
 static size_t sums_count(const tutti_conv *conv);
+
+static size_t room_of(const tutti_conv *conv)
+{
+    if (conv->winograd) return tutti_winograd_gradient_room(conv);
+    return conv->packed ? tutti_conv_packed_floats(conv, conv->shape.h) : 0;
+}
 
 /* The job as a member of the team sees it. */
 static job own_job(const job *j, int member)
 {
     job own = *j;
-    if (j->conv->packed)
-        own.packed = j->scratch + sums_count(j->conv) +
-                     (size_t)member * tutti_conv_packed_floats(j->conv, j->conv->shape.h);
+    own.room = j->scratch + sums_count(j->conv) + (size_t)member * room_of(j->conv);
     return own;
 }
 
@@ -407,9 +431,7 @@ static size_t sums_count(const tutti_conv *conv)
 
 size_t tutti_conv_gradient_scratch(const tutti_conv *conv)
 {
-    const size_t packed =
-        conv->packed ? (size_t)conv->threads * tutti_conv_packed_floats(conv, conv->shape.h) : 0;
-    return (sums_count(conv) + packed) * sizeof(float);
+    return (sums_count(conv) + (size_t)conv->threads * room_of(conv)) * sizeof(float);
 }
 
 /* ---- shapes without a fast path ---- */

@@ -122,13 +122,19 @@ static double imbalance(const tutti_conv_gradient *g, int threads)
     return (double)most * threads / ((double)g->groups * g->features * g->channels);
 }
 
+/* Bytes of the second-level cache for 16 by 16 weights in winograd_gradient.c: the points of their
+ * sums, and their share of the tiles'. */
+enum { TILED_BLOCK = 36 << 10 };
+
 /* The fewest parts that leave half of the cache to what streams through while two of them, a
  * grain's and the sum before it, are joined there; more where that gives the threads more equal
  * work. */
 static void choose_parts(tutti_conv *conv)
 {
     tutti_conv_gradient *g = &conv->gradient;
-    const double room = (double)conv->caches.l2 / 4 / ((double)g->w_tile * sizeof(float));
+    const double room = conv->winograd
+                            ? (double)conv->caches.l2 / TILED_BLOCK
+                            : (double)conv->caches.l2 / 4 / ((double)g->w_tile * sizeof(float));
     g->blocks.features = g->blocks.channels = 1;
     while (features_of(g) * channels_of(g) > room && cut_once(g)) continue;
     tutti_conv_gradient_blocks best = g->blocks;
@@ -157,7 +163,9 @@ static void choose_blocks(tutti_conv *conv)
     const tutti_conv_gradient_tiles *tiles = conv->kernels->gradient;
     tutti_conv_gradient *g = &conv->gradient;
     const int run = g->merged ? conv->shape.s * conv->shape.c : g->width;
-    g->tile_blocks = tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run);
+    g->tile_blocks =
+        conv->winograd ? 1
+                       : tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run);
     g->feature_tiles = tutti_ceil_div(g->features, g->tile_blocks);
     choose_strip(conv);
     choose_parts(conv);
@@ -221,7 +229,7 @@ static int first_block(const tutti_conv_gradient *g, int tile)
 tutti_conv_gradient_part tutti_conv_gradient_part_of(const tutti_conv_gradient *g, int index)
 {
     const int down = g->blocks.features, across = g->blocks.channels;
-    const int group = index / (down * across), f = index / across % down, c = index % across;
+    const int group = index / (down * across), f = index % down, c = index / down % across;
     const int begin = first_block(g, tutti_share_begin(g->feature_tiles, down, f));
     const int end = first_block(g, tutti_share_begin(g->feature_tiles, down, f + 1));
     const int channels = tutti_share_begin(g->channels, across, c);

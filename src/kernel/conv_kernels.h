@@ -118,6 +118,10 @@ typedef struct tutti_winograd_kernels {
      * none) is not positive. */
     void (*output)(const tutti_winograd_tile *tile, const float *m, long m_step, const float *bias,
                    bool relu, const float *mask, float *y);
+    /* The gradients of 'output' and of 'weights': a tile's pixels of dy to [points], and those
+     * points' sums, [points][16 c][16 k], to [3][3][16 c][16 k]. */
+    void (*output_back)(const tutti_winograd_tile *tile, const float *dy, float *d, long d_step);
+    void (*weights_back)(const float *m, long m_step, float *dw);
 } tutti_winograd_kernels;
 
 typedef struct tutti_conv_kernels {

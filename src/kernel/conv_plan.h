@@ -60,7 +60,7 @@ typedef struct tutti_conv_gradient {
     int column_count;
     int groups, features, channels; /* blocks of a group; channels 1 when compact */
     int width;                      /* channels of a block: 16, or c when compact */
-    int tile_blocks;                /* feature blocks of a register tile, at most */
+    int tile_blocks;                /* feature blocks of a register tile, at most; by Winograd 1 */
     int feature_tiles;              /* register tiles that make up the features */
     bool merged;                    /* the taps of a kernel row are one run of channels */
     bool starts_afresh;             /* taps come one by one, and each touches some output */
@@ -83,8 +83,8 @@ struct tutti_conv {
     tutti_caches caches;
     int n, threads, out_h, out_w;
     bool plain;                              /* no fast path: element by element */
-    bool winograd;                           /* forward and backward-data by winograd.c */
-    const struct tutti_fc_kernels *products; /* of matrices, its */
+    bool winograd;                           /* by winograd.c and winograd_gradient.c */
+    const struct tutti_fc_kernels *products; /* of matrices, theirs */
     bool packed;     /* rows of x are copied between the zeros of their padding: conv_pack.c */
     long packed_row; /* floats of such a row */
     tutti_conv_pass forward, backward;
@@ -119,7 +119,24 @@ tutti_conv_gradient_part tutti_conv_gradient_part_of(const tutti_conv_gradient *
                                                      int index);
 void tutti_conv_gradient_deinit(tutti_conv_gradient *gradient);
 
-/* ---- winograd.c ---- */
+/* ---- winograd.c, winograd_gradient.c ---- */
+
+/* Images cut into tiles of 2x2 pixels of y. */
+typedef struct tutti_winograd_image {
+    int blocks, h, w;      /* of 16 channels; rows and columns */
+    int pad_top, pad_left; /* of the first tile, so much lies outside */
+    int tiles_h, tiles_w;
+} tutti_winograd_image;
+
+/* x and y of forward; of backward-data, if 'turned', dy and dx. */
+tutti_winograd_image tutti_winograd_input(const tutti_conv *conv, bool turned);
+tutti_winograd_image tutti_winograd_output(const tutti_conv *conv, bool turned);
+int tutti_winograd_tiles(const tutti_winograd_image *image);  /* of one image */
+long tutti_winograd_plane(const tutti_winograd_image *image); /* floats of a block of channels */
+
+/* Tile 'tile' of all images: what of it lies inside, and where its first pixel lies, or would, in
+ * floats from the first image's. */
+tutti_winograd_tile tutti_winograd_cut(const tutti_winograd_image *image, int tile, long *first);
 
 /* The pass of these images and weights; forward, or backward-data if 'turned'. */
 typedef struct tutti_winograd_job {
@@ -135,6 +152,20 @@ bool tutti_winograd_applies(const tutti_conv_shape *shape);
 size_t tutti_winograd_scratch(const tutti_conv *conv);
 int tutti_winograd_explain(const tutti_conv *conv, char *text, size_t bytes);
 void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *scratch);
+
+/* A part of dw, summed over samples begin .. end-1, at least one. */
+typedef struct tutti_winograd_grain {
+    const tutti_conv *conv;
+    const tutti_conv_gradient_part *part;
+    int begin, end;
+    const float *x, *dy; /* of all samples */
+    float *dw;           /* of the part */
+    long feature;        /* floats of dw from one block of features to the next */
+    float *room;         /* tutti_winograd_gradient_room floats */
+} tutti_winograd_grain;
+
+size_t tutti_winograd_gradient_room(const tutti_conv *conv);
+void tutti_winograd_sum_grain(const tutti_winograd_grain *grain);
 
 /* Bytes of scratch of each pass. */
 size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass);

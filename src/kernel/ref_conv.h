@@ -31,10 +31,12 @@ tutti_ref_sum tutti_ref_conv_dw(const tutti_conv_shape *shape, const float *x, c
 tutti_ref_sum tutti_ref_conv_db(const tutti_conv_shape *shape, const float *dy, int begin, int end,
                                 int k);
 
-/* y and dx of the shapes that winograd.c computes: 'chain' is what it rounds to, 'magnitude' and
+/* Of the shapes that winograd.c computes: 'chain' is what it rounds to, 'magnitude' and
  * 'terms' bound the error in the same way. */
 tutti_ref_sum tutti_ref_winograd_y(const tutti_conv_shape *shape, const float *x,
                                    const float *weights, int n, int k, int h, int w);
+tutti_ref_sum tutti_ref_winograd_dw(const tutti_conv_shape *shape, const float *x, const float *dy,
+                                    int begin, int end, int k, int c, int r, int s);
 tutti_ref_sum tutti_ref_winograd_dx(const tutti_conv_shape *shape, const float *dy,
                                     const float *weights, int n, int c, int h, int w);
 

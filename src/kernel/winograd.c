@@ -1,4 +1,5 @@
-/* Winograd's F(2x2, 3x3) for 3x3 kernels at stride 1, forward and backward-data.
+/* Winograd's F(2x2, 3x3) for 3x3 kernels at stride 1: forward and backward-data, and what
+ * winograd_gradient.c needs of it, too.
  *
  * Two by two pixels of the output need four by four of the input. Transformed,
  *
@@ -47,25 +48,75 @@ bool tutti_winograd_applies(const tutti_conv_shape *s)
            tutti_conv_out_w(s) >= LEAST_SIZE;
 }
 
+/* ---- images ---- */
+
+tutti_winograd_image tutti_winograd_input(const tutti_conv *conv, bool turned)
+{
+    const tutti_conv_shape *s = &conv->shape;
+    tutti_winograd_image image = tutti_winograd_output(conv, !turned);
+    const tutti_winograd_image cut = tutti_winograd_output(conv, turned);
+    image.pad_top = turned ? 2 - s->pad_top : s->pad_top;
+    image.pad_left = turned ? 2 - s->pad_left : s->pad_left;
+    image.tiles_h = cut.tiles_h;
+    image.tiles_w = cut.tiles_w;
+    return image;
+}
+
+tutti_winograd_image tutti_winograd_output(const tutti_conv *conv, bool turned)
+{
+    const tutti_conv_shape *s = &conv->shape;
+    tutti_winograd_image image = {.blocks = tutti_ceil_div(turned ? s->c : s->k, TUTTI_BLOCK),
+                                  .h = turned ? s->h : conv->out_h,
+                                  .w = turned ? s->w : conv->out_w};
+    image.tiles_h = tutti_ceil_div(image.h, 2);
+    image.tiles_w = tutti_ceil_div(image.w, 2);
+    return image;
+}
+
+int tutti_winograd_tiles(const tutti_winograd_image *image)
+{
+    return image->tiles_h * image->tiles_w;
+}
+
+long tutti_winograd_plane(const tutti_winograd_image *image)
+{
+    return (long)image->h * image->w * TUTTI_BLOCK;
+}
+
+static int clamp(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+tutti_winograd_tile tutti_winograd_cut(const tutti_winograd_image *image, int tile, long *first)
+{
+    const int sample = tile / tutti_winograd_tiles(image), at = tile % tutti_winograd_tiles(image);
+    const int row = at / image->tiles_w * 2 - image->pad_top;
+    const int col = at % image->tiles_w * 2 - image->pad_left;
+    *first = (long)sample * image->blocks * tutti_winograd_plane(image) +
+             ((long)row * image->w + col) * TUTTI_BLOCK;
+    return (tutti_winograd_tile){
+        .row = (long)image->w * TUTTI_BLOCK,
+        .top = clamp(-row, 0, TUTTI_WINOGRAD_SIDE),
+        .bottom = clamp(image->h - row, 0, TUTTI_WINOGRAD_SIDE),
+        .left = clamp(-col, 0, TUTTI_WINOGRAD_SIDE),
+        .right = clamp(image->w - col, 0, TUTTI_WINOGRAD_SIDE),
+    };
+}
+
 /* ---- the shape of a pass ---- */
 
 typedef struct pass {
     const tutti_winograd_job *job;
     const tutti_winograd_kernels *kernels;
+    tutti_winograd_image in, out;
     int inputs, outputs; /* blocks of channels */
-    int in_h, in_w, out_h, out_w;
-    int pad_top, pad_left;
-    int tiles_h, tiles_w, tiles; /* of a sample; of all */
-    int group;                   /* blocks of outputs whose m is held at a time */
-    float *u, *own;              /* own: of all threads */
+    int tiles;           /* of all samples */
+    int group;           /* blocks of outputs whose m is held at a time */
+    float *u, *own;      /* own: of all threads */
     long u_step;
     size_t v_row, m_row, own_floats;
 } pass;
-
-static int blocks_of(int channels)
-{
-    return tutti_ceil_div(channels, TUTTI_BLOCK);
-}
 
 /* As many as leave three eighths of the second-level cache to the rest, in whole panels. */
 static int group_of(const tutti_conv *conv, int outputs)
@@ -79,18 +130,11 @@ static int group_of(const tutti_conv *conv, int outputs)
 
 static pass pass_of(const tutti_conv *conv, bool turned)
 {
-    const tutti_conv_shape *s = &conv->shape;
     pass p = {.kernels = conv->kernels->winograd,
-              .inputs = blocks_of(turned ? s->k : s->c),
-              .outputs = blocks_of(turned ? s->c : s->k),
-              .in_h = turned ? conv->out_h : s->h,
-              .in_w = turned ? conv->out_w : s->w,
-              .out_h = turned ? s->h : conv->out_h,
-              .out_w = turned ? s->w : conv->out_w,
-              .pad_top = turned ? 2 - s->pad_top : s->pad_top,
-              .pad_left = turned ? 2 - s->pad_left : s->pad_left};
-    p.tiles_h = tutti_ceil_div(p.out_h, 2);
-    p.tiles_w = tutti_ceil_div(p.out_w, 2);
+              .in = tutti_winograd_input(conv, turned),
+              .out = tutti_winograd_output(conv, turned)};
+    p.inputs = p.in.blocks;
+    p.outputs = p.out.blocks;
     p.group = group_of(conv, p.outputs);
     p.u_step = (long)p.inputs * p.outputs * TILE_WEIGHTS;
     p.v_row = (size_t)(p.inputs + 1) * TUTTI_BLOCK; /* an odd number of lines, mostly */
@@ -115,7 +159,7 @@ int tutti_winograd_explain(const tutti_conv *conv, char *text, size_t bytes)
 {
     const pass p = pass_of(conv, false);
     return snprintf(text, bytes,
-                    "forward, data: Winograd 2x2 of 3x3, %d tiles by %d features at a time, %.4f "
+                    "Winograd 2x2 of 3x3; forward, data: %d tiles by %d features at a time, %.4f "
                     "B/FLOP of weights; ",
                     TILES, p.group * TUTTI_BLOCK, sizeof(float) / (2.0 * TILES));
 }
@@ -152,37 +196,13 @@ typedef struct block {
     float *v, *m;
 } block;
 
-typedef struct place {
-    int sample, row, col; /* of the tile's first pixel of the output */
-} place;
-
-static place place_of(const pass *p, int tile)
-{
-    const int per_sample = p->tiles_h * p->tiles_w, at = tile % per_sample;
-    return (place){tile / per_sample, at / p->tiles_w * 2, at % p->tiles_w * 2};
-}
-
-static int clamp(int value, int low, int high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 static void transform_input(const pass *p, const block *b)
 {
-    const long x_block = (long)p->in_h * p->in_w * TUTTI_BLOCK;
-    const long v_step = (long)TILES * (long)p->v_row;
+    const long x_block = tutti_winograd_plane(&p->in), v_step = (long)TILES * (long)p->v_row;
     for (int i = 0; i < b->count; i++) {
-        const place at = place_of(p, b->first + i);
-        const int row = at.row - p->pad_top, col = at.col - p->pad_left;
-        const tutti_winograd_tile tile = {
-            .row = (long)p->in_w * TUTTI_BLOCK,
-            .top = clamp(-row, 0, TUTTI_WINOGRAD_SIDE),
-            .bottom = clamp(p->in_h - row, 0, TUTTI_WINOGRAD_SIDE),
-            .left = clamp(-col, 0, TUTTI_WINOGRAD_SIDE),
-            .right = clamp(p->in_w - col, 0, TUTTI_WINOGRAD_SIDE),
-        };
-        const float *x = p->job->x + (long)at.sample * p->inputs * x_block + row * tile.row +
-                         (long)col * TUTTI_BLOCK;
+        long first;
+        const tutti_winograd_tile tile = tutti_winograd_cut(&p->in, b->first + i, &first);
+        const float *x = p->job->x + first;
         float *v = b->v + (size_t)i * p->v_row;
         for (int c = 0; c < p->inputs; c++)
             p->kernels->input(&tile, x + c * x_block, v + c * TUTTI_BLOCK, v_step);
@@ -192,15 +212,10 @@ static void transform_input(const pass *p, const block *b)
 static void transform_output(const pass *p, const block *b, int output, int end)
 {
     const tutti_winograd_job *job = p->job;
-    const long y_block = (long)p->out_h * p->out_w * TUTTI_BLOCK;
-    const long m_step = (long)TILES * (long)p->m_row;
+    const long y_block = tutti_winograd_plane(&p->out), m_step = (long)TILES * (long)p->m_row;
     for (int i = 0; i < b->count; i++) {
-        const place at = place_of(p, b->first + i);
-        const tutti_winograd_tile tile = {.row = (long)p->out_w * TUTTI_BLOCK,
-                                          .bottom = p->out_h - at.row,
-                                          .right = p->out_w - at.col};
-        const long first =
-            (long)at.sample * p->outputs * y_block + at.row * tile.row + (long)at.col * TUTTI_BLOCK;
+        long first;
+        const tutti_winograd_tile tile = tutti_winograd_cut(&p->out, b->first + i, &first);
         const float *m = b->m + (size_t)i * p->m_row;
         for (int k = output; k < end; k++) {
             const long y = first + k * y_block;
@@ -267,7 +282,7 @@ void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *s
     TUTTI_ASSERT(tutti_team_size(team) <= job->conv->threads);
     pass p = pass_of(job->conv, job->turned);
     p.job = job;
-    p.tiles = job->n * p.tiles_h * p.tiles_w;
+    p.tiles = job->n * tutti_winograd_tiles(&p.in);
     p.u = scratch;
     p.own = p.u + (size_t)POINTS * (size_t)p.u_step;
     tutti_team_run(team, weights_member, &p);

@@ -1,4 +1,4 @@
-/* Winograd's F(2x2, 3x3): the three transforms, see winograd.c. */
+/* Winograd's F(2x2, 3x3): the transforms, see winograd.c and winograd_gradient.c. */
 #include "kernel/isa/isa.h"
 
 #include "kernel/conv_kernels.h"
@@ -123,5 +123,66 @@ static void output(const tutti_winograd_tile *t, const float *m, long m_step, co
     }
 }
 
+/* to = A from */
+INLINE void out_of_back(vf to[SIDE], const vf from[2])
+{
+    to[0] = from[0];
+    to[1] = vf_add(from[0], from[1]);
+    to[2] = vf_sub(from[0], from[1]);
+    to[3] = vf_sub(vf_zero(), from[1]);
+}
+
+static void output_back(const tutti_winograd_tile *t, const float *dy, float *d, long d_step)
+{
+    for (int lane = 0; lane < TUTTI_BLOCK; lane += VLEN) {
+        vf columns[2][SIDE];
+        UNROLL(2)
+        for (int j = 0; j < 2; j++) {
+            const vf from[2] = {pixel(t, dy + lane, 0, j), pixel(t, dy + lane, 1, j)};
+            out_of_back(columns[j], from);
+        }
+        UNROLL(4)
+        for (int i = 0; i < SIDE; i++) {
+            const vf from[2] = {columns[0][i], columns[1][i]};
+            vf row[SIDE];
+            out_of_back(row, from);
+            UNROLL(4)
+            for (int j = 0; j < SIDE; j++) vf_store(d + (i * SIDE + j) * d_step + lane, row[j]);
+        }
+    }
+}
+
+/* to = G^T from */
+INLINE void widen_back(vf to[TAPS], const vf from[SIDE])
+{
+    const vf half = vf_set1(0.5f), inner = vf_mul(half, vf_add(from[1], from[2]));
+    to[0] = vf_add(from[0], inner);
+    to[1] = vf_mul(half, vf_sub(from[1], from[2]));
+    to[2] = vf_add(inner, from[3]);
+}
+
+static void weights_back(const float *m, long m_step, float *dw)
+{
+    for (int at = 0; at < TUTTI_BLOCK * TUTTI_BLOCK; at += VLEN) {
+        vf columns[SIDE][TAPS];
+        UNROLL(4)
+        for (int j = 0; j < SIDE; j++) {
+            vf from[SIDE];
+            UNROLL(4)
+            for (int i = 0; i < SIDE; i++) from[i] = vf_load(m + (i * SIDE + j) * m_step + at);
+            widen_back(columns[j], from);
+        }
+        UNROLL(3)
+        for (int r = 0; r < TAPS; r++) {
+            const vf from[SIDE] = {columns[0][r], columns[1][r], columns[2][r], columns[3][r]};
+            vf taps[TAPS];
+            widen_back(taps, from);
+            UNROLL(3)
+            for (int s = 0; s < TAPS; s++)
+                vf_store(dw + (r * TAPS + s) * TUTTI_BLOCK * TUTTI_BLOCK + at, taps[s]);
+        }
+    }
+}
+
 extern const tutti_winograd_kernels NAME(winograd);
-const tutti_winograd_kernels NAME(winograd) = {weights, input, output};
+const tutti_winograd_kernels NAME(winograd) = {weights, input, output, output_back, weights_back};
