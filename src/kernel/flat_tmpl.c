@@ -2,8 +2,6 @@
 #include "kernel/isa/isa.h"
 #include "kernel/isa/math.h"
 
-#include <string.h>
-
 #include "kernel/ops_kernels.h"
 
 /* Defines the kernel 'name' by the body that follows, compiled with either kind of store. */
@@ -183,20 +181,13 @@ FLAT(sgd)
     else sgd(f, true, false, begin, end);
 }
 
-tutti_leaf_squares_fn NAME(op_leaf_squares);
-void NAME(op_leaf_squares)(size_t leaves, const float *x, double *sums)
+tutti_squares_fn NAME(op_squares);
+void NAME(op_squares)(size_t groups, const float *x, double *sums)
 {
-    size_t i = 0;
-    for (; i + SQUARE_LEAVES <= leaves; i += SQUARE_LEAVES) {
+    for (size_t i = 0; i < groups; i++, x += TUTTI_SQUARE_GROUP) {
         UNROLL(8)
-        for (size_t j = 0; j < SQUARE_LEAVES; j++)
-            __builtin_prefetch(x + (i + j) * TUTTI_BLOCK + TAKE_AHEAD, 0, 3);
-        squares_of_leaves(x + i * TUTTI_BLOCK, sums + i);
+        for (int at = 0; at < TUTTI_SQUARE_GROUP; at += TUTTI_BLOCK)
+            __builtin_prefetch(x + at + TAKE_AHEAD, 0, 3);
+        sums[i] = squares_of_8(x);
     }
-    if (i == leaves) return;
-    float last[SQUARE_LEAVES * TUTTI_BLOCK] = {0};
-    double last_sums[SQUARE_LEAVES];
-    memcpy(last, x + i * TUTTI_BLOCK, (leaves - i) * TUTTI_BLOCK * sizeof *last);
-    squares_of_leaves(last, last_sums);
-    memcpy(sums + i, last_sums, (leaves - i) * sizeof *sums);
 }

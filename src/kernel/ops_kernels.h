@@ -18,8 +18,9 @@ typedef struct tutti_flat {
 } tutti_flat;
 typedef void tutti_flat_fn(const tutti_flat *flat, size_t begin, size_t end);
 
-/* Sums of the squares of 'leaves' leaves of 16 floats. */
-typedef void tutti_leaf_squares_fn(size_t leaves, const float *x, double *sums);
+/* Sums of the squares of groups of eight leaves of 16 floats. */
+enum { TUTTI_SQUARE_GROUP = 8 * TUTTI_BLOCK };
+typedef void tutti_squares_fn(size_t groups, const float *x, double *sums);
 
 /* Vectors first .. end-1 (of 16 floats, counted over all channels of the layer) of the sample that
  * key->sample names; x, mask (may be NULL) and y point at vector 'first'. An element stays when its
@@ -73,7 +74,7 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_flat_fn, exp)              /* the vector functions */ \
     X(tutti_flat_fn, log)              /* themselves, to test */  \
     X(tutti_flat_fn, pow_minus_3_4)                               \
-    X(tutti_leaf_squares_fn, leaf_squares)                        \
+    X(tutti_squares_fn, squares)                                  \
     X(tutti_drop_fn, drop)                                        \
     X(tutti_lrn_fn, lrn_forward)                                  \
     X(tutti_lrn_fn, lrn_backward)                                 \

@@ -94,15 +94,17 @@ INLINE vf element(const float *from, window w, int tap)
 INLINE bool max_of_numbers(const float *from, window w, float *y, uint16_t *tap, bool stream)
 {
     for (int l = 0; l < B; l += VLEN) {
-        vf best = element(from + l, w, 0);
+        vf last = element(from + l, w, 0), best = last;
         vm nan = vf_is_nan(best);
         vi which = vi_set1(0);
         UNROLL(9)
         for (int t = 1; t < w.r * w.s; t++) {
             const vf a = element(from + l, w, t);
-            nan = vm_or(nan, vf_is_nan(a));
+            if (t % 2 == 0) nan = vm_or(nan, vf_unordered(last, a)); /* of two at once */
+            else if (t + 1 == w.r * w.s) nan = vm_or(nan, vf_is_nan(a));
             which = vi_select(vf_gt(a, best), vi_set1(t), which);
             best = vf_max(a, best);
+            last = a;
         }
         if (vm_any(nan)) return false;
         vf_put(y + l, best, stream);

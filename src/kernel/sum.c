@@ -35,12 +35,12 @@ double tutti_grain_loss(int samples, const float *loss)
 /* ---- squares ---- */
 
 enum {
-    PIECE_LEVEL = 9, /* leaves whose sums are added up in the first-level cache: 2^9 */
+    PIECE_LEVEL = 9, /* 2^9 leaves are added up at a time */
     MAX_NODES = 1024
 };
 
 typedef struct squares {
-    tutti_leaf_squares_fn *kernel;
+    tutti_squares_fn *kernel;
     size_t count, begin; /* floats of the whole array; first float of x */
     const float *x;
     int node_level, nodes;
@@ -48,16 +48,20 @@ typedef struct squares {
     double sum[MAX_NODES];
 } squares;
 
-/* Leaf sums of leaves first .. end-1, the last one perhaps not full. */
-static void leaf_sums(const squares *s, size_t first, size_t end, double *sums)
+/* Sums of groups from leaf 'first' on, up to leaf end-1, which perhaps is not full; how many. What a
+ * last group lacks is zero, and adds nothing. */
+static size_t group_sums(const squares *s, size_t first, size_t end, double *sums)
 {
     const float *x = s->x + (first * TUTTI_BLOCK - s->begin);
-    const size_t full = end * TUTTI_BLOCK <= s->count ? end : end - 1;
-    s->kernel(full - first, x, sums);
-    if (full == end) return;
-    float last[TUTTI_BLOCK] = {0};
-    memcpy(last, x + (full - first) * TUTTI_BLOCK, (s->count - full * TUTTI_BLOCK) * sizeof *last);
-    s->kernel(1, last, sums + (full - first));
+    const size_t floats = end * TUTTI_BLOCK < s->count ? end * TUTTI_BLOCK : s->count;
+    const size_t count = floats - first * TUTTI_BLOCK, groups = count / TUTTI_SQUARE_GROUP;
+    const size_t rest = count % TUTTI_SQUARE_GROUP;
+    s->kernel(groups, x, sums);
+    if (!rest) return groups;
+    float last[TUTTI_SQUARE_GROUP] = {0};
+    memcpy(last, x + groups * TUTTI_SQUARE_GROUP, rest * sizeof *last);
+    s->kernel(1, last, sums + groups);
+    return groups + 1;
 }
 
 /* Neighbours pairwise, level by level; an odd last one passes up. */
@@ -80,8 +84,7 @@ static double sum_of_subtree(const squares *s, int level, size_t index)
     }
     double sums[1 << PIECE_LEVEL];
     const size_t end = (index + 1) << level;
-    leaf_sums(s, first, end < leaves ? end : leaves, sums);
-    return pairwise(sums, (end < leaves ? end : leaves) - first);
+    return pairwise(sums, group_sums(s, first, end < leaves ? end : leaves, sums));
 }
 
 static void squares_share(void *arg, int member, int size)
@@ -115,7 +118,7 @@ int tutti_square_roots(const tutti_kernels *row, tutti_team *team, size_t count,
                        size_t end, const float *x, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
                        double sums[TUTTI_TREE_MAX_ROOTS])
 {
-    squares s = {.kernel = row->ops->leaf_squares, .count = count, .begin = begin, .x = x};
+    squares s = {.kernel = row->ops->squares, .count = count, .begin = begin, .x = x};
     const int leaves = tutti_square_leaves(count);
     const int first = (int)(begin / TUTTI_BLOCK), last = tutti_square_leaves(end);
     const int found = tutti_tree_roots(roots, leaves, first, last);

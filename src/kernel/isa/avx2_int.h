@@ -144,8 +144,6 @@ static inline vf vf_of_int(vi a)
     return _mm256_cvtepi32_ps(a);
 }
 
-enum { SQUARE_LEAVES = 4 };
-
 static inline __m256d squares_by_4(const float *x)
 {
     const __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(x + 4));
@@ -160,9 +158,15 @@ static inline __m256d halves_of_2(const float *x) /* 2 lanes of leaves 0, 1 */
     const __m256d a = squares_by_4(x), b = squares_by_4(x + 16);
     return _mm256_add_pd(_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31));
 }
-static inline void squares_of_leaves(const float *x, double *sums)
+static inline double squares_of_4(const float *x)
 {
     const __m256d a = halves_of_2(x), b = halves_of_2(x + 32);
-    const __m256d mixed = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
-    _mm256_storeu_pd(sums, _mm256_permute4x64_pd(mixed, 0xd8));
+    const __m256d all = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+    const __m128d twos = /* all: leaves 0 2 1 3 */
+        _mm_add_pd(_mm256_castpd256_pd128(all), _mm256_extractf128_pd(all, 1));
+    return _mm_cvtsd_f64(twos) + _mm_cvtsd_f64(_mm_unpackhi_pd(twos, twos));
+}
+static inline double squares_of_8(const float *x)
+{
+    return squares_of_4(x) + squares_of_4(x + 64);
 }

@@ -165,10 +165,10 @@ static inline vf vf_of_int(vi a)
 
 /* ---- double ---- */
 
-/* Sums of the squares of SQUARE_LEAVES leaves of 16 floats, each by halves: x[l]^2 + x[l+8]^2, then
- * 4 lanes, 2, 1. A square of a float is exact in double, so fused or not makes no difference. The
- * leaves are halved together: two leaves' halves side by side, then four's quarters, eight's. */
-enum { SQUARE_LEAVES = 8 };
+/* The sum of the squares of eight leaves of 16 floats: each by halves, x[l]^2 + x[l+8]^2, then 4
+ * lanes, 2, 1; then neighbours. A square of a float is exact in double, so fused or not makes no
+ * difference. The leaves are halved together: two leaves' halves side by side, then four's quarters,
+ * eight's. */
 
 static inline __m512d squares_by_8(const float *x)
 {
@@ -186,10 +186,11 @@ static inline __m512d quarters_of_4(const float *x) /* 2 lanes of leaves 0, 1, 2
     const __m512d a = halves_of_2(x), b = halves_of_2(x + 32);
     return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
 }
-static inline void squares_of_leaves(const float *x, double *sums)
+static inline double squares_of_8(const float *x)
 {
     const __m512d a = quarters_of_4(x), b = quarters_of_4(x + 64);
-    const __m512d mixed = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    _mm512_storeu_pd(sums, _mm512_permutexvar_pd(order, mixed));
+    const __m512d all = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+    const __m512d twos = _mm512_add_pd(all, _mm512_shuffle_f64x2(all, all, 0xb1)); /* 0 4 1 5 .. */
+    const __m128d fours = _mm_add_pd(_mm512_castpd512_pd128(twos), _mm512_extractf64x2_pd(twos, 2));
+    return _mm_cvtsd_f64(fours) + _mm_cvtsd_f64(_mm_unpackhi_pd(fours, fours));
 }

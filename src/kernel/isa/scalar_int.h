@@ -148,13 +148,18 @@ static inline vf vf_of_int(vi a)
     return (float)a;
 }
 
-enum { SQUARE_LEAVES = 1 };
-
-static inline void squares_of_leaves(const float *x, double *sums)
+static inline double squares_of_1(const float *x)
 {
     double lane[8];
     for (int l = 0; l < 8; l++) lane[l] = (double)x[l] * x[l] + (double)x[l + 8] * x[l + 8];
     for (int half = 4; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] += lane[l + half];
-    sums[0] = lane[0];
+    return lane[0];
+}
+static inline double squares_of_8(const float *x)
+{
+    double leaf[8];
+    for (int i = 0; i < 8; i++) leaf[i] = squares_of_1(x + 16 * i);
+    return ((leaf[0] + leaf[1]) + (leaf[2] + leaf[3])) +
+           ((leaf[4] + leaf[5]) + (leaf[6] + leaf[7]));
 }
