@@ -8,11 +8,11 @@
  * by tiles by features: backward-weights of a fully connected layer (fc_kernels.h), with tiles for
  * samples.
  *
- * A grain's sum is one chain over its tiles, sample by sample, row by row, for each point; then come
- * the additions of G^T and G. Only then it is joined with other grains (conv_gradient.c), so that
- * what ranks exchange are weights, not points. A part of dw goes through the tiles by itself: v and d
- * are made anew for each part, a tenth of the work, and all 16 points of a part stay in the
- * second-level cache. */
+ * A grain's sum is one chain over its tiles, sample by sample, row by row, for each point; then
+ * come the additions of G^T and G. Only then it is joined with other grains (conv_gradient.c), so
+ * that what ranks exchange are weights, not points. A part of dw goes through the tiles by itself:
+ * v and d are made anew for each part, a sixth of the time, and all 16 points of a part stay in
+ * the second-level cache. */
 #include "kernel/conv_plan.h"
 
 #include "base/memory.h"
@@ -56,8 +56,8 @@ size_t tutti_winograd_gradient_room(const tutti_conv *conv)
     return (size_t)(POINTS * (p.v_step + p.d_step + 2 * p.m_step));
 }
 
-/* v and d of tiles first .. first+count-1 of all samples: plane after plane, whose tiles follow each
- * other in memory. */
+/* v and d of tiles first .. first+count-1 of all samples: plane after plane, whose tiles follow
+ * each other in memory. */
 static void transform(const tutti_winograd_grain *g, const points *p, int first, int count)
 {
     const tutti_winograd_kernels *kernels = g->conv->kernels->winograd;

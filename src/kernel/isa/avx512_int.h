@@ -167,8 +167,8 @@ static inline vf vf_of_int(vi a)
 
 /* The sum of the squares of eight leaves of 16 floats: each by halves, x[l]^2 + x[l+8]^2, then 4
  * lanes, 2, 1; then neighbours. A square of a float is exact in double, so fused or not makes no
- * difference. The leaves are halved together: two leaves' halves side by side, then four's quarters,
- * eight's. */
+ * difference. The leaves are halved together: two leaves' halves side by side, then four's
+ * quarters, eight's. */
 
 static inline __m512d squares_by_8(const float *x)
 {
