@@ -9,6 +9,7 @@
  *     for each channel block, feature blocks of a register tile
  *       for each kernel row, kernel column, run of channels: one register tile
  *
+ * (3x3 kernels at stride 1 go by Winograd's tiles instead of strips and taps: winograd_gradient.c.)
  * Strips follow each other in the order of the chain (rows, then columns), so their size does not
  * show in the bits. A finished grain is joined to the ones before it like a bit in a binary counter
  * (base/tree.h); the partial sums are parts, not gradients, and stay in cache. The first of them is

@@ -52,8 +52,7 @@ size_t tutti_winograd_gradient_room(const tutti_conv *conv)
     const tutti_conv_gradient *g = &conv->gradient;
     const int nf = tutti_ceil_div(g->feature_tiles, g->blocks.features) * g->tile_blocks;
     const int nc = tutti_ceil_div(g->channels, g->blocks.channels);
-    const points p = points_of(NULL, nf, nc);
-    return (size_t)(POINTS * (p.v_step + p.d_step + 2 * p.m_step));
+    return (size_t)POINTS * (size_t)((nc + nf) * BLOCK_TILES + 2 * nf * nc * TILE_WEIGHTS);
 }
 
 /* v and d of tiles first .. first+count-1 of all samples: plane after plane, whose tiles follow
