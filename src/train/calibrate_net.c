@@ -11,7 +11,7 @@
 #include "kernel/ops.h"
 #include "train/calibrate.h"
 
-enum { MOST_TRIES = 200, MOST_DISTURBED = 3 };
+enum { MOST_TRIES = 200, MOST_DISTURBED = 3, LONG_VISIT = 8 };
 
 /* Below this share of its cores a try was disturbed by other programs. */
 static const double calm_share = 0.95;
@@ -184,14 +184,22 @@ static void note(tutti_point *point, double seconds)
     point->seconds[point->steps++ % TUTTI_POINT_STEPS] = seconds;
 }
 
-/* Steps for about 'seconds', one at least, and if possible one that nobody disturbed. The first of
- * several meets memory that nobody has touched. */
+/* Whether a visit of 'seconds' goes on after i steps. The first one meets memory that nobody has
+ * touched: it counts only where a second one would take far too long. */
+static bool goes_on(int i, double spent, double seconds, bool calm)
+{
+    if (i == MOST_TRIES) return false;
+    return spent < seconds || (i == 1 && spent < LONG_VISIT * seconds) ||
+           (!calm && i < MOST_DISTURBED);
+}
+
+/* Steps for about 'seconds', and if possible one that nobody disturbed. */
 static tutti_status run(probe *p, tutti_point *point, double seconds)
 {
     double took = 0, spent = 0;
     bool calm = false;
     int i = 0;
-    for (; i < MOST_TRIES && (spent < seconds || (!calm && i < MOST_DISTURBED)); i++) {
+    for (; goes_on(i, spent, seconds, calm); i++) {
         bool is_calm;
         TUTTI_TRY(step(p, &took, &is_calm));
         calm |= is_calm;
