@@ -121,7 +121,7 @@ VALUE(want_tanh)
 VALUE(bound_tanh)
 {
     UNUSED;
-    return 2.8 * FLT_EPSILON * fabs(tanh(a));
+    return 3.5 * FLT_EPSILON * fabs(tanh(a));
 }
 APPLY(sigmoid_backward)
 {

@@ -86,6 +86,10 @@ static inline vi vi_shl23(vi a)
 {
     return _mm256_slli_epi32(a, 23);
 }
+static inline vi vi_shl19(vi a)
+{
+    return _mm256_slli_epi32(a, 19);
+}
 static inline vi vi_shl16(vi a)
 {
     return _mm256_slli_epi32(a, 16);
@@ -93,10 +97,6 @@ static inline vi vi_shl16(vi a)
 static inline vi vi_sar23(vi a)
 {
     return _mm256_srai_epi32(a, 23);
-}
-static inline vi vi_sar1(vi a)
-{
-    return _mm256_srai_epi32(a, 1);
 }
 static inline vi vi_sar2(vi a)
 {
@@ -113,6 +113,16 @@ static inline vm vi_eq(vi a, vi b)
 static inline vm vi_ge_u(vi a, vi b)
 {
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a));
+}
+static inline vf vf_lookup(const float table[16], vi i)
+{
+    const vf low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
+    const vf high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+}
+static inline vi vi_lookup(const int table[16], vi i)
+{
+    return _mm256_castps_si256(vf_lookup((const float *)table, i));
 }
 static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
 {

@@ -100,6 +100,10 @@ static inline vi vi_shl23(vi a)
 {
     return _mm512_slli_epi32(a, 23);
 }
+static inline vi vi_shl19(vi a)
+{
+    return _mm512_slli_epi32(a, 19);
+}
 static inline vi vi_shl16(vi a)
 {
     return _mm512_slli_epi32(a, 16);
@@ -108,10 +112,6 @@ static inline vi vi_shl16(vi a)
 static inline vi vi_sar23(vi a)
 {
     return _mm512_srai_epi32(a, 23);
-}
-static inline vi vi_sar1(vi a)
-{
-    return _mm512_srai_epi32(a, 1);
 }
 static inline vi vi_sar2(vi a)
 {
@@ -129,6 +129,15 @@ static inline vm vi_eq(vi a, vi b)
 static inline vm vi_ge_u(vi a, vi b)
 {
     return _mm512_cmpge_epu32_mask(a, b);
+}
+/* table[i], by the last four bits of i */
+static inline vi vi_lookup(const int table[16], vi i)
+{
+    return _mm512_permutexvar_epi32(i, _mm512_loadu_si512(table));
+}
+static inline vf vf_lookup(const float table[16], vi i)
+{
+    return _mm512_permutexvar_ps(i, _mm512_loadu_ps(table));
 }
 /* the two halves of the unsigned 64-bit product */
 static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)

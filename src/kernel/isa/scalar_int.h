@@ -88,6 +88,10 @@ static inline vi vi_shl23(vi a)
 {
     return (vi)((uint32_t)a << 23);
 }
+static inline vi vi_shl19(vi a)
+{
+    return (vi)((uint32_t)a << 19);
+}
 static inline vi vi_shl16(vi a)
 {
     return (vi)((uint32_t)a << 16);
@@ -95,10 +99,6 @@ static inline vi vi_shl16(vi a)
 static inline vi vi_sar23(vi a)
 {
     return a >> 23;
-}
-static inline vi vi_sar1(vi a)
-{
-    return a >> 1;
 }
 static inline vi vi_sar2(vi a)
 {
@@ -115,6 +115,14 @@ static inline vm vi_eq(vi a, vi b)
 static inline vm vi_ge_u(vi a, vi b)
 {
     return (uint32_t)a >= (uint32_t)b;
+}
+static inline vi vi_lookup(const int table[16], vi i)
+{
+    return table[i & 15];
+}
+static inline vf vf_lookup(const float table[16], vi i)
+{
+    return table[i & 15];
 }
 static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
 {
