@@ -22,7 +22,7 @@ int tutti_team_size(const tutti_team *team); /* NULL is a team of one: the calle
 bool tutti_team_is_pinned(const tutti_team *team);
 
 /* Calls job(arg, member, size) once for every member, in parallel; returns when all are done.
- * The caller is member 0. */
+ * The caller is member 0. All that members stored, also around the caches, is seen then. */
 typedef void tutti_team_job(void *arg, int member, int size);
 void tutti_team_run(tutti_team *team, tutti_team_job *job, void *arg);
 

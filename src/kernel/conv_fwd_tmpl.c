@@ -221,11 +221,6 @@ static void transpose(float *restrict out, const float *restrict in)
     }
 }
 
-static void stream_end(void)
-{
-    vf_stream_end();
-}
-
 extern const tutti_conv_tiles NAME(conv_tiles);
 const tutti_conv_tiles NAME(conv_tiles) = {
     .vectors = VECTORS,
@@ -236,5 +231,4 @@ const tutti_conv_tiles NAME(conv_tiles) = {
 #endif
     .tile = {ALL(ENTRY)},
     .transpose = transpose,
-    .stream_end = stream_end,
 };

@@ -81,7 +81,6 @@ typedef struct tutti_conv_tiles {
     int vectors; /* of a block */
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
     tutti_conv_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH][TUTTI_CONV_KINDS];
-    void (*stream_end)(void); /* after the last tile that streams, by the thread that ran it */
     /* out[k][c] = in[c][k], 16 by 16 */
     void (*transpose)(float *restrict out, const float *restrict in);
 } tutti_conv_tiles;

@@ -240,7 +240,6 @@ static void run_member(void *arg, int member, int size)
         run_stretch(j, stretch_of(pass, group), at - group * items, stop - group * items, scratch);
         at = stop;
     }
-    if (j->stream) j->conv->kernels->tiles->stream_end();
 }
 
 /* An output that no cache would keep until it is read does not pass through them. */

@@ -122,8 +122,6 @@ void NAME(op_drop)(const tutti_random_key *key, const tutti_drop *drop, uint32_t
                     .y = y,
                     .limit = vi_set1((int)drop->threshold),
                     .factor = vf_set1(drop->factor)};
-    if (drop->stream) {
-        drop_span(&s, key, true);
-        vf_stream_end();
-    } else drop_span(&s, key, false);
+    if (drop->stream) drop_span(&s, key, true);
+    else drop_span(&s, key, false);
 }

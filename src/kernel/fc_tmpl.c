@@ -613,7 +613,6 @@ static void weights(const tutti_fc_weights_job *job)
     case 3: weights_panel(job, 3); break;
 #endif
     }
-    if (job->stream) vf_stream_end();
 }
 
 static void bias(const tutti_fc_weights_job *job, float *db)

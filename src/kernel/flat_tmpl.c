@@ -10,10 +10,8 @@
     tutti_flat_fn NAME(op_##name);                                                       \
     void NAME(op_##name)(const tutti_flat *f, size_t begin, size_t end)                  \
     {                                                                                    \
-        if (f->stream) {                                                                 \
-            name##_body(f, begin, end, true);                                            \
-            vf_stream_end();                                                             \
-        } else name##_body(f, begin, end, false);                                        \
+        if (f->stream) name##_body(f, begin, end, true);                                 \
+        else name##_body(f, begin, end, false);                                          \
     }                                                                                    \
     INLINE void name##_body(const tutti_flat *f, size_t begin, size_t end, bool stream)
 #define EACH(i) UNROLL(4) for (size_t i = begin; i < end; i += VLEN)

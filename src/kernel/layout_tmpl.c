@@ -37,7 +37,6 @@ INLINE void block_all(size_t pixels, int lanes, const float *planes, float *bloc
     for (size_t at = whole; at < pixels; at++)
         for (int l = 0; l < B; l++)
             block[at * B + (size_t)l] = l < lanes ? planes[(size_t)l * pixels + at] : 0.0f;
-    if (stream) vf_stream_end();
 }
 
 void NAME(op_block_plane)(size_t pixels, int lanes, const float *planes, float *block, bool stream)
@@ -69,7 +68,6 @@ INLINE void unblock_all(size_t pixels, int lanes, const float *block, float *pla
         }
     for (size_t at = whole; at < pixels; at++)
         for (int l = 0; l < lanes; l++) planes[(size_t)l * pixels + at] = block[at * B + (size_t)l];
-    if (stream) vf_stream_end();
 }
 
 void NAME(op_unblock_plane)(size_t pixels, int lanes, const float *block, float *planes,

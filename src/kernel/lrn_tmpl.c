@@ -137,7 +137,6 @@ INLINE void forward(window w, int blocks, int pixels, int begin, int end, const 
             }
         }
     }
-    if (stream) vf_stream_end();
 }
 
 tutti_lrn_fn NAME(op_lrn_forward);
@@ -220,7 +219,6 @@ INLINE void backward(window w, int blocks, int pixels, int begin, int end, const
             }
         }
     }
-    if (stream) vf_stream_end();
 }
 
 tutti_lrn_fn NAME(op_lrn_backward);

@@ -132,7 +132,6 @@ INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float 
             max_of_window(p, rows, columns, x, y + at, won, stream);
         }
     }
-    if (stream) vf_stream_end();
 }
 
 tutti_max_pool_fn NAME(op_max_pool);
@@ -191,7 +190,6 @@ INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, fl
             }
         }
     }
-    if (stream) vf_stream_end();
 }
 
 tutti_average_pool_fn NAME(op_average_pool);
@@ -421,7 +419,6 @@ INLINE void backward(const source *s, float *dx, bool stream)
     else if (in_pairs(s, 3)) unmax_pairs(s, 3, dx, stream);
     else if (apart(s)) spread(s, dx, stream);
     else gather(s, dx, stream);
-    if (stream) vf_stream_end();
 }
 
 tutti_max_unpool_fn NAME(op_max_unpool);

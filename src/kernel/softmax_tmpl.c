@@ -7,29 +7,32 @@
 
 enum { PARTS = TUTTI_BLOCK / VLEN };
 
+/* Element at + l of a row stays where it is a class, and is 'filler' where it only fills up. */
+INLINE vf classes_only(int classes, int at, vf x, vf filler)
+{
+    return vf_select(vi_ge_u(vi_add(vi_lanes(), vi_set1(at)), vi_set1(classes)), filler, x);
+}
+
 /* In several chains: which one an element is in has no influence. */
 INLINE float largest(int classes, const float *x)
 {
     enum { CHAINS = NREG >= 32 ? 4 : 2, STEP = CHAINS * VLEN };
+    const vf first = vf_set1(x[0]);
     float lane[VLEN];
     vf best[CHAINS];
-    const int whole = classes / STEP * STEP;
-    for (int i = 0; i < CHAINS; i++) best[i] = vf_set1(x[0]);
-    for (int at = 0; at < whole; at += STEP)
+    int at = 0;
+    for (int i = 0; i < CHAINS; i++) best[i] = first;
+    for (; at + STEP <= classes; at += STEP)
         for (int i = 0; i < CHAINS; i++) best[i] = vf_max(vf_load(x + at + i * VLEN), best[i]);
+    for (; at < classes; at += VLEN)
+        best[0] = vf_max(classes_only(classes, at, vf_load(x + at), first), best[0]);
     for (int i = CHAINS / 2; i; i /= 2)
         for (int k = 0; k < i; k++) best[k] = vf_max(best[k], best[k + i]);
     vf_store(lane, best[0]);
-    float top = x[0];
-    for (int i = 0; i < VLEN; i++) top = lane[i] > top ? lane[i] : top;
-    for (int i = whole; i < classes; i++) top = x[i] > top ? x[i] : top;
-    return top;
-}
-
-/* Element at + l of a row stays where it is a class, and is zero where it only fills up. */
-INLINE vf classes_only(int classes, int at, vf x)
-{
-    return vf_select(vi_ge_u(vi_add(vi_lanes(), vi_set1(at)), vi_set1(classes)), vf_zero(), x);
+    for (int half = VLEN / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
+    return lane[0];
 }
 
 /* 'count' vectors from 'at' on (together, or one): e = e^(x - top), added to the sums. Memory has
@@ -45,7 +48,7 @@ INLINE void exponentials(int count, int classes, int at, float top, const float 
     TOGETHER_EACH(i)
     {
         const int here = at + i * VLEN, part = here / VLEN % PARTS;
-        if (!whole) each[i] = classes_only(classes, here, each[i]);
+        if (!whole) each[i] = classes_only(classes, here, each[i], vf_zero());
         vf_store(e + here, each[i]);
         sum[part] = vf_add(sum[part], each[i]);
     }
@@ -56,12 +59,13 @@ INLINE float all_exponentials(int classes, float top, const float *x, float *e)
 {
     float lane[TUTTI_BLOCK];
     vf sum[PARTS];
+    const int filled = tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK;
     int at = 0;
     for (int i = 0; i < PARTS; i++) sum[i] = vf_zero();
-    for (; at + TOGETHER * VLEN <= classes; at += TOGETHER * VLEN)
+    for (; at + TOGETHER * VLEN <= filled; at += TOGETHER * VLEN)
         exponentials(TOGETHER, classes, at, top, x, e, sum);
-    for (; at < tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK; at += VLEN)
-        exponentials(1, classes, at, top, x, e, sum);
+    for (; at + 2 * VLEN <= filled; at += 2 * VLEN) exponentials(2, classes, at, top, x, e, sum);
+    for (; at < filled; at += VLEN) exponentials(1, classes, at, top, x, e, sum);
     for (int i = 0; i < PARTS; i++) vf_store(lane + i * VLEN, sum[i]);
     for (int half = TUTTI_BLOCK / 2; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] += lane[l + half];
@@ -79,8 +83,8 @@ void NAME(op_softmax)(int classes, const float *x, const int32_t *label, float *
     for (; at + VLEN <= classes; at += VLEN)
         vf_put(p + at, vf_mul(vf_load(row + at), inverse), stream);
     for (; at < tutti_ceil_div(classes, TUTTI_BLOCK) * TUTTI_BLOCK; at += VLEN)
-        vf_put(p + at, classes_only(classes, at, vf_mul(vf_load(row + at), inverse)), stream);
-    if (stream) vf_stream_end();
+        vf_put(p + at, classes_only(classes, at, vf_mul(vf_load(row + at), inverse), vf_zero()),
+               stream);
     if (!label) return;
     float logarithm[VLEN];
     vf_store(logarithm, vf_log(vf_set1(sum)));

@@ -35,7 +35,6 @@ void NAME(stream_write)(float *y, size_t count, float value)
         UNROLL(8)
         for (int i = 0; i < STEP; i += VLEN) vf_stream(y + at + i, v);
     }
-    vf_stream_end();
 }
 
 void NAME(stream_copy)(float *y, const float *x, size_t count)
@@ -44,5 +43,4 @@ void NAME(stream_copy)(float *y, const float *x, size_t count)
         UNROLL(8)
         for (int i = 0; i < STEP; i += VLEN) vf_stream(y + at + i, vf_load(x + at + i));
     }
-    vf_stream_end();
 }

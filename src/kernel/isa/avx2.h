@@ -55,10 +55,6 @@ static inline void vf_stream(float *p, vf x)
 {
     _mm256_stream_ps(p, x);
 }
-static inline void vf_stream_end(void)
-{
-    _mm_sfence();
-}
 static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 {
     __m256 t[8];

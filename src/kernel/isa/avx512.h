@@ -61,11 +61,6 @@ static inline void vf_stream(float *p, vf x)
 {
     _mm512_stream_ps(p, x);
 }
-/* Orders streamed stores before what follows; once at the end of a job. */
-static inline void vf_stream_end(void)
-{
-    _mm_sfence();
-}
 /* Rows into columns: lane j of v[i] becomes lane i of v[j]. */
 static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 {

@@ -21,7 +21,7 @@
 #define UNROLL(count) PRAGMA(GCC unroll count)
 #endif
 
-/* A store, around the caches or not; where it may be, vf_stream_end follows. */
+/* A store, around the caches or not. */
 INLINE void vf_put(float *p, vf x, bool stream)
 {
     if (stream) vf_stream(p, x);

@@ -56,7 +56,6 @@ static inline void vf_stream(float *p, vf x)
 {
     *p = x;
 }
-static inline void vf_stream_end(void) {}
 static inline void vf_transpose(vf v[VLEN])
 {
     (void)v;
