@@ -108,7 +108,7 @@ bool tutti_team_is_pinned(const tutti_team *team)
     return team && team->pinned;
 }
 
-/* Stores around the caches are ordered by nothing else, and waiting for them costs: once a share. */
+/* Nothing else orders stores around the caches, and waiting for them costs: once a share. */
 static void run_share(tutti_team_job *job, void *arg, int member, int size)
 {
     job(arg, member, size);
