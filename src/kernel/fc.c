@@ -22,8 +22,8 @@
 #include "kernel/fc_parts.h"
 
 enum {
-    CHAIN_PIECE = 512,             /* inputs of a piece of forward's chain */
-    PACKED_ROW = CHAIN_PIECE + 16, /* its distance from the next sample's: an odd number of lines */
+    CHAIN_PIECE = 2048, /* inputs of a piece of forward's chain: y comes and goes once for each */
+    FORWARD_SAMPLES = 128, /* whose piece stays in cache */
 };
 
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
@@ -58,24 +58,30 @@ int tutti_fc_leaves(const tutti_fc *fc)
     return tutti_ceil_div(fc->features, TUTTI_FC_LEAF);
 }
 
-/* Floats of the piece of x that a thread holds. */
-static size_t packed_floats(int n)
+/* Floats from one sample's piece of x to the next one's: an odd number of lines. */
+static size_t packed_row(const tutti_fc *fc)
 {
-    return (size_t)tutti_fc_least(n, TUTTI_FC_SAMPLES) * PACKED_ROW;
+    return (size_t)(tutti_fc_blocks(tutti_fc_least(fc->in, CHAIN_PIECE)) | 1) * TUTTI_BLOCK;
+}
+
+/* Floats of the piece of x that a thread holds. */
+static size_t packed_floats(const tutti_fc *fc, int n)
+{
+    return (size_t)tutti_fc_least(n, FORWARD_SAMPLES) * packed_row(fc);
 }
 
 size_t tutti_fc_scratch(const tutti_fc *fc, int n)
 {
-    const size_t forward = packed_floats(n) * sizeof(float) * (size_t)fc->threads;
+    const size_t forward = packed_floats(fc, n) * sizeof(float) * (size_t)fc->threads;
     const size_t data = tutti_fc_data_scratch(fc, n), weights = tutti_fc_weights_scratch(fc, n);
     const size_t backward = data > weights ? data : weights;
     return forward > backward ? forward : backward;
 }
 
-/* Each pass touches weights, inputs and outputs once for every TUTTI_FC_SAMPLES samples. */
+/* Forward touches weights once for every FORWARD_SAMPLES samples. */
 void tutti_fc_explain(const tutti_fc *fc, int n, char *text, size_t bytes)
 {
-    const double floats = (double)fc->in * fc->out * tutti_ceil_div(n, TUTTI_FC_SAMPLES) +
+    const double floats = (double)fc->in * fc->out * tutti_ceil_div(n, FORWARD_SAMPLES) +
                           (double)n * (fc->in + fc->out);
     snprintf(text, bytes,
              "panels of %d (forward), %d (data), %d (weights) blocks of 16, chain in pieces of %d "
@@ -131,7 +137,7 @@ static void forward_piece(const forward_pass *pass, const tutti_fc_part *part, i
     const int panels = tutti_ceil_div(blocks, fc->kernels->forward_blocks);
     const int end = tutti_fc_least(input + CHAIN_PIECE, fc->in);
     for (int i = sample; i < sample_end; i++)
-        memcpy(x + (size_t)(i - sample) * PACKED_ROW, pass->x + (size_t)i * fc->in + input,
+        memcpy(x + (size_t)(i - sample) * packed_row(fc), pass->x + (size_t)i * fc->in + input,
                (size_t)(end - input) * sizeof *x);
     for (int p = 0; p < panels; p++) {
         const int block = part->a + tutti_share_begin(blocks, panels, p);
@@ -142,7 +148,7 @@ static void forward_piece(const forward_pass *pass, const tutti_fc_part *part, i
             .blocks = block_end - block,
             .inputs = end - input,
             .x = x,
-            .x_row = PACKED_ROW,
+            .x_row = packed_row(fc),
             .w = pass->w + block * w_block + (size_t)input * TUTTI_BLOCK,
             .w_block = w_block,
             .y = pass->y + (size_t)sample * pass->outputs + block * TUTTI_BLOCK,
@@ -161,11 +167,11 @@ static void forward_member(void *arg, int member, int size)
     const forward_pass *pass = arg;
     const tutti_fc_part part =
         tutti_fc_part_of(tutti_fc_blocks(pass->outputs), pass->n, member, size);
-    float *x = pass->packed + (size_t)member * packed_floats(pass->n);
-    for (int sample = part.b; sample < part.b_end; sample += TUTTI_FC_SAMPLES)
+    float *x = pass->packed + (size_t)member * packed_floats(pass->fc, pass->n);
+    for (int sample = part.b; sample < part.b_end; sample += FORWARD_SAMPLES)
         for (int input = 0; input < pass->fc->in; input += CHAIN_PIECE)
-            forward_piece(pass, &part, sample,
-                          tutti_fc_least(sample + TUTTI_FC_SAMPLES, part.b_end), input, x);
+            forward_piece(pass, &part, sample, tutti_fc_least(sample + FORWARD_SAMPLES, part.b_end),
+                          input, x);
 }
 
 void tutti_fc_forward(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
