@@ -71,6 +71,7 @@ typedef struct window {
     int r, s;
     size_t row;   /* floats from one row to the next */
     size_t ahead; /* floats from a window to the one that is fetched meanwhile */
+    vi number[9]; /* each element's own, in registers */
 } window;
 
 /* What is fetched lies whole rows of outputs ahead, so that every row is: a fixed distance in a row
@@ -78,7 +79,13 @@ typedef struct window {
 INLINE window window_of(const tutti_pool_shape *p, int r, int s)
 {
     const size_t row = (size_t)p->w * B, outputs = (size_t)p->stride_h * row;
-    return (window){r, s, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs};
+    window w = {r, s, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs, {vi_set1(0)}};
+    UNROLL(9)
+    for (int t = 1; t < r * s; t++) {
+        w.number[t] = vi_set1(t);
+        IN_REGISTER(w.number[t]);
+    }
+    return w;
 }
 
 /* Element 'tap' of a whole window that starts at 'from'; the last two rows and columns are new ones
@@ -102,7 +109,7 @@ INLINE bool max_of_numbers(const float *from, window w, float *y, uint16_t *tap,
             const vf a = element(from + l, w, t);
             if (t % 2 == 0) nan = vm_or(nan, vf_unordered(last, a)); /* of two at once */
             else if (t + 1 == w.r * w.s) nan = vm_or(nan, vf_is_nan(a));
-            which = vi_select(vf_gt(a, best), vi_set1(t), which);
+            which = vi_select(vf_gt(a, best), w.number[t], which);
             best = vf_max(a, best);
             last = a;
         }
@@ -113,24 +120,54 @@ INLINE bool max_of_numbers(const float *from, window w, float *y, uint16_t *tap,
     return true;
 }
 
+/* One row of outputs, of the input rows 'rows'. */
+typedef struct max_row {
+    const tutti_pool_shape *shape;
+    extent rows;
+    const float *x; /* the plane */
+    float *y;
+    uint16_t *tap; /* may be NULL */
+    bool stream;
+} max_row;
+
+/* Outputs begin .. end-1, with all that can happen. */
+static void max_of_some(const max_row *row, int begin, int end)
+{
+    for (int ow = begin; ow < end; ow++)
+        max_of_window(row->shape, row->rows, columns_of(row->shape, ow), row->x, row->y + ow * B,
+                      row->tap ? row->tap + ow * B : NULL, row->stream);
+}
+
+/* The same where every window is whole. */
+INLINE void max_of_whole(const max_row *row, window w, int begin, int end, bool taps, bool stream)
+{
+    const int step = row->shape->stride_w * B;
+    const float *from = row->x + row->rows.begin * w.row + begin * step - row->shape->pad_left * B;
+    float *y = row->y + begin * B;
+    uint16_t *tap = taps ? row->tap + begin * B : NULL;
+    for (int ow = begin; ow < end; ow++) {
+        if (!max_of_numbers(from, w, y, tap, stream)) max_of_some(row, ow, ow + 1);
+        from += step;
+        y += B;
+        if (taps) tap += B;
+    }
+}
+
 INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float *y, uint16_t *tap,
                      bool stream)
 {
     const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
     const inner whole = inner_of(p, out_w);
     for (int oh = 0; oh < out_h; oh++) {
-        const extent rows = rows_of(p, oh);
-        const bool high = w.r && rows.end - rows.begin == w.r;
-        for (int ow = 0; ow < out_w; ow++) {
-            const extent columns = columns_of(p, ow);
-            const size_t at = ((size_t)oh * out_w + ow) * B;
-            const float *from = x + rows.begin * w.row + (size_t)columns.begin * B;
-            uint16_t *const won = tap ? tap + at : NULL;
-            if (high && ow >= whole.begin && ow < whole.end &&
-                max_of_numbers(from, w, y + at, won, stream))
-                continue;
-            max_of_window(p, rows, columns, x, y + at, won, stream);
-        }
+        const size_t at = (size_t)oh * out_w * B;
+        const max_row row = {p, rows_of(p, oh), x, y + at, tap ? tap + at : NULL, stream};
+        const bool high = w.r && row.rows.end - row.rows.begin == w.r;
+        const inner fast = high ? whole : (inner){0, 0};
+        max_of_some(&row, 0, fast.begin);
+        if (!tap) max_of_whole(&row, w, fast.begin, fast.end, false, stream);
+        else if (stream) max_of_whole(&row, w, fast.begin, fast.end, true, true);
+        else max_of_whole(&row, w, fast.begin, fast.end, true, false);
+        max_of_some(&row, fast.end, out_w);
     }
 }
 

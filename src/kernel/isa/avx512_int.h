@@ -26,7 +26,7 @@ static inline vm vf_is_nan(vf a)
 }
 static inline vm vm_or(vm a, vm b)
 {
-    return a | b;
+    return _mm512_kor(a, b);
 }
 /* m ? a : b */
 static inline vf vf_select(vm m, vf a, vf b)
@@ -46,7 +46,7 @@ static inline vf vf_add_where(vm m, vf sum, vf a)
 }
 static inline bool vm_any(vm m)
 {
-    return m != 0;
+    return !_mm512_kortestz(m, m);
 }
 /* either is NaN */
 static inline vm vf_unordered(vf a, vf b)
