@@ -121,7 +121,7 @@ VALUE(want_tanh)
 VALUE(bound_tanh)
 {
     UNUSED;
-    return 3.5 * FLT_EPSILON * fabs(tanh(a));
+    return 3.6 * FLT_EPSILON * fabs(tanh(a));
 }
 APPLY(sigmoid_backward)
 {
@@ -229,7 +229,7 @@ static void sigmoid_leaves_what_fills_up(void **state)
         double *want = as_double(&x), *bound = as_double(&x);
         for (size_t i = 0; i < x.count; i++) {
             want[i] = is_channel(c, pixels, i) ? tutti_ref_sigmoid(want[i]) : 0.0;
-            bound[i] = 2.5 * FLT_EPSILON * want[i];
+            bound[i] = 3.3 * FLT_EPSILON * want[i];
         }
         for (run r = {0}; next_run(&r, teams);) {
             tutti_sigmoid(r.row, r.team, n, c, pixels, x.data, r.first ? first.data : y.data);
