@@ -85,40 +85,69 @@ static fenced tied(const tutti_pool_shape *p, int n, bool special)
     return x;
 }
 
+static void check_max(tutti_team *const teams[2], const tutti_pool_shape *p, int n, const fenced *x)
+{
+    const size_t count = out_count(p, n);
+    fenced y = fenced_create(count), tap = fenced_create((count + 1) / 2);
+    double *dx = as_double(x), *want = malloc((count + 1) * sizeof *want);
+    uint16_t *won = malloc((count + 1) * sizeof *won);
+    tutti_ref_max_pool_forward(p, n, dx, want, won);
+    for (run r = {0}; next_run(&r, teams);) {
+        uint16_t *taps = (uint16_t *)(tap.data + tap.count) - count; /* up to the fence */
+        tutti_max_pool_forward(r.row, r.team, p, n, x->data, y.data, taps);
+        for (size_t i = 0; i < count; i++) {
+            const bool same = (double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i]));
+            if (!same || (taps[i] != won[i] && is_channel(p->c, out_pixels(p), i)))
+                fail_msg("max pool %dx%d of %dx%d, row %s, element %zu: %g tap %d, want %g tap %d",
+                         p->r, p->s, p->h, p->w, r.row->name, i, (double)y.data[i], taps[i],
+                         want[i], won[i]);
+        }
+        fenced_fill(&y, NAN), fenced_fill(&tap, NAN);
+        tutti_max_pool_forward(r.row, r.team, p, n, x->data, y.data, NULL);
+        for (size_t i = 0; i < count; i++)
+            assert_true((double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i])));
+    }
+    free(dx), free(want), free(won);
+    fenced_destroy(&y), fenced_destroy(&tap);
+}
+
 static void max_case(tutti_team *const teams[2], const tutti_pool_shape *p, int n)
 {
     for (int special = 0; special < 2; special++) {
-        const size_t count = out_count(p, n);
-        fenced x = tied(p, n, special), y = fenced_create(count),
-               tap = fenced_create((count + 1) / 2);
-        double *dx = as_double(&x), *want = malloc((count + 1) * sizeof *want);
-        uint16_t *won = malloc((count + 1) * sizeof *won);
-        tutti_ref_max_pool_forward(p, n, dx, want, won);
-        for (run r = {0}; next_run(&r, teams);) {
-            uint16_t *taps = (uint16_t *)(tap.data + tap.count) - count; /* up to the fence */
-            tutti_max_pool_forward(r.row, r.team, p, n, x.data, y.data, taps);
-            for (size_t i = 0; i < count; i++) {
-                const bool same =
-                    (double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i]));
-                if (!same || (taps[i] != won[i] && is_channel(p->c, out_pixels(p), i)))
-                    fail_msg("max pool %dx%d of %dx%d, row %s, element %zu: %g tap %d, want %g tap "
-                             "%d",
-                             p->r, p->s, p->h, p->w, r.row->name, i, (double)y.data[i], taps[i],
-                             want[i], won[i]);
-            }
-            fenced_fill(&y, NAN), fenced_fill(&tap, NAN);
-            tutti_max_pool_forward(r.row, r.team, p, n, x.data, y.data, NULL);
-            for (size_t i = 0; i < count; i++)
-                assert_true((double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i])));
-        }
-        free(dx), free(want), free(won);
-        fenced_destroy(&x), fenced_destroy(&y), fenced_destroy(&tap);
+        fenced x = tied(p, n, special);
+        check_max(teams, p, n, &x);
+        fenced_destroy(&x);
     }
 }
 
 static void max_pool_is_the_definition(void **state)
 {
     assert_true(each_shape(*state, MAX_VARIANTS, max_case) > 75);
+}
+
+static void max_pool_finds_a_single_nan_anywhere(void **state)
+{
+    for (int kernel = 2; kernel <= 3; kernel++)
+        for (int stride = 1; stride <= 4; stride++)
+            for (int pad = 0; pad < 2; pad++) {
+                const tutti_pool_shape p = {.c = 16,
+                                            .h = 6,
+                                            .w = 9,
+                                            .r = kernel,
+                                            .s = kernel,
+                                            .stride_h = stride,
+                                            .stride_w = stride,
+                                            .pad_top = pad,
+                                            .pad_left = pad};
+                fenced x = tied(&p, 1, false);
+                for (size_t i = 0; i < x.count; i += 15) { /* every pixel, most lanes */
+                    const float kept = x.data[i];
+                    x.data[i] = NAN;
+                    check_max(*state, &p, 1, &x);
+                    x.data[i] = kept;
+                }
+                fenced_destroy(&x);
+            }
 }
 
 /* Bound of a sum of the contributions to each dx: overlapping windows at most r*s of them. */
@@ -301,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool_is_the_definition),
+        cmocka_unit_test(max_pool_finds_a_single_nan_anywhere),
         cmocka_unit_test(max_pool_backward_goes_to_the_winners),
         cmocka_unit_test(average_pool_is_the_definition),
         cmocka_unit_test(average_pool_backward_is_the_definition),

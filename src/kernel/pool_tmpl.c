@@ -66,9 +66,10 @@ INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns
     }
 }
 
-/* How windows of r x s elements, known to the compiler, or 0, lie in memory. */
+/* How windows of r x s elements lie in memory; r, s and fresh are known to the compiler, or 0. */
 typedef struct window {
     int r, s;
+    int fresh;    /* columns that the window to the left does not have, the last ones */
     size_t row;   /* floats from one row to the next */
     size_t ahead; /* floats from a window to the one that is fetched meanwhile */
     vi number[9]; /* each element's own, in registers */
@@ -76,10 +77,10 @@ typedef struct window {
 
 /* What is fetched lies whole rows of outputs ahead, so that every row is: a fixed distance in a row
  * would fetch rows that the same windows hold, and others never. */
-INLINE window window_of(const tutti_pool_shape *p, int r, int s)
+INLINE window window_of(const tutti_pool_shape *p, int r, int s, int fresh)
 {
     const size_t row = (size_t)p->w * B, outputs = (size_t)p->stride_h * row;
-    window w = {r, s, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs, {vi_set1(0)}};
+    window w = {r, s, fresh, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs, {vi_set1(0)}};
     UNROLL(9)
     for (int t = 1; t < r * s; t++) {
         w.number[t] = vi_set1(t);
@@ -97,27 +98,30 @@ INLINE vf element(const float *from, window w, int tap)
     return vf_load(at);
 }
 
-/* A whole window of known size without NaN; false when it has one. */
-INLINE bool max_of_numbers(const float *from, window w, float *y, uint16_t *tap, bool stream)
+/* A whole window of known size, as if it had no NaN; returns 'numbers' but for where its fresh
+ * columns have one. */
+INLINE vm max_of_numbers(const float *from, window w, float *y, uint16_t *tap, bool stream,
+                         vm numbers)
 {
-    for (int l = 0; l < B; l += VLEN) {
-        vf last = element(from + l, w, 0), best = last;
-        vm nan = vf_is_nan(best);
-        vi which = vi_set1(0);
-        UNROLL(9)
-        for (int t = 1; t < w.r * w.s; t++) {
-            const vf a = element(from + l, w, t);
-            if (t % 2 == 0) nan = vm_or(nan, vf_unordered(last, a)); /* of two at once */
-            else if (t + 1 == w.r * w.s) nan = vm_or(nan, vf_is_nan(a));
-            which = vi_select(vf_gt(a, best), w.number[t], which);
-            best = vf_max(a, best);
-            last = a;
-        }
-        if (vm_any(nan)) return false;
-        vf_put(y + l, best, stream);
-        if (tap) vi_store_u16(tap + l, which);
+    vf a[9];
+    UNROLL(9)
+    for (int t = 0; t < w.r * w.s; t++) a[t] = element(from, w, t);
+    vf best = a[0];
+    vi which = vi_set1(0);
+    UNROLL(9)
+    for (int t = 1; t < w.r * w.s; t++) {
+        which = vi_select(vf_gt(a[t], best), w.number[t], which);
+        best = vf_max(a[t], best);
     }
-    return true;
+    UNROLL(3)
+    for (int row = 0; row < w.r; row++) {
+        const vf *const last = a + (row + 1) * w.s;
+        numbers = vf_numbers(numbers, last[-1], last[-2]);
+        if (w.fresh == 3) numbers = vf_numbers(numbers, last[-3], last[-3]);
+    }
+    vf_put(y, best, stream);
+    if (tap) vi_store_u16(tap, which);
+    return numbers;
 }
 
 /* One row of outputs, of the input rows 'rows'. */
@@ -138,19 +142,45 @@ static void max_of_some(const max_row *row, int begin, int end)
                       row->tap ? row->tap + ow * B : NULL, row->stream);
 }
 
-/* The same where every window is whole. */
-INLINE void max_of_whole(const max_row *row, window w, int begin, int end, bool taps, bool stream)
+/* The same where every window is whole; false when there is a NaN among them. */
+INLINE bool max_of_whole(const max_row *row, window w, int begin, int end, bool taps, bool stream)
 {
+    enum { PARTS = B / VLEN };
     const int step = row->shape->stride_w * B;
     const float *from = row->x + row->rows.begin * w.row + begin * step - row->shape->pad_left * B;
     float *y = row->y + begin * B;
     uint16_t *tap = taps ? row->tap + begin * B : NULL;
+    vm numbers[PARTS];
+    UNROLL(2)
+    for (int i = 0; i < PARTS; i++) {
+        numbers[i] = vf_gt(vf_set1(1.0f), vf_zero());
+        for (int t = 0; t < w.r * w.s; t++) { /* also in columns fresh to no window */
+            const vf a = element(from + i * VLEN, w, t);
+            numbers[i] = vf_numbers(numbers[i], a, a);
+        }
+    }
     for (int ow = begin; ow < end; ow++) {
-        if (!max_of_numbers(from, w, y, tap, stream)) max_of_some(row, ow, ow + 1);
+        UNROLL(2)
+        for (int i = 0; i < PARTS; i++)
+            numbers[i] = max_of_numbers(from + i * VLEN, w, y + i * VLEN,
+                                        taps ? tap + i * VLEN : NULL, stream, numbers[i]);
         from += step;
         y += B;
         if (taps) tap += B;
     }
+    bool all = true;
+    for (int i = 0; i < PARTS; i++) all = all && vm_all(numbers[i]);
+    return all;
+}
+
+/* Windows without padding are taken to be without NaN, too, until one turns up. */
+INLINE void max_of_fast(const max_row *row, window w, int begin, int end)
+{
+    bool numbers;
+    if (!row->tap) numbers = max_of_whole(row, w, begin, end, false, row->stream);
+    else if (row->stream) numbers = max_of_whole(row, w, begin, end, true, true);
+    else numbers = max_of_whole(row, w, begin, end, true, false);
+    if (!numbers) max_of_some(row, begin, end);
 }
 
 INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float *y, uint16_t *tap,
@@ -164,9 +194,7 @@ INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float 
         const bool high = w.r && row.rows.end - row.rows.begin == w.r;
         const inner fast = high ? whole : (inner){0, 0};
         max_of_some(&row, 0, fast.begin);
-        if (!tap) max_of_whole(&row, w, fast.begin, fast.end, false, stream);
-        else if (stream) max_of_whole(&row, w, fast.begin, fast.end, true, true);
-        else max_of_whole(&row, w, fast.begin, fast.end, true, false);
+        if (fast.begin < fast.end) max_of_fast(&row, w, fast.begin, fast.end);
         max_of_some(&row, fast.end, out_w);
     }
 }
@@ -175,9 +203,11 @@ tutti_max_pool_fn NAME(op_max_pool);
 void NAME(op_max_pool)(const tutti_pool_shape *p, const float *x, float *y, uint16_t *tap,
                        bool stream)
 {
-    if (p->r == 2 && p->s == 2) max_pool(p, window_of(p, 2, 2), x, y, tap, stream);
-    else if (p->r == 3 && p->s == 3) max_pool(p, window_of(p, 3, 3), x, y, tap, stream);
-    else max_pool(p, window_of(p, 0, 0), x, y, tap, stream);
+    const bool twos = p->r == 2 && p->s == 2, threes = p->r == 3 && p->s == 3;
+    if (twos) max_pool(p, window_of(p, 2, 2, 2), x, y, tap, stream);
+    else if (threes && p->stride_w <= 2) max_pool(p, window_of(p, 3, 3, 2), x, y, tap, stream);
+    else if (threes) max_pool(p, window_of(p, 3, 3, 3), x, y, tap, stream);
+    else max_pool(p, window_of(p, 0, 0, 0), x, y, tap, stream);
 }
 
 /* By what an average is divided: the elements on the image, or those of the padding too (but not
@@ -232,9 +262,9 @@ INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, fl
 tutti_average_pool_fn NAME(op_average_pool);
 void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, bool stream)
 {
-    if (p->r == 2 && p->s == 2) average_pool(p, window_of(p, 2, 2), x, y, stream);
-    else if (p->r == 3 && p->s == 3) average_pool(p, window_of(p, 3, 3), x, y, stream);
-    else average_pool(p, window_of(p, 0, 0), x, y, stream);
+    if (p->r == 2 && p->s == 2) average_pool(p, window_of(p, 2, 2, 2), x, y, stream);
+    else if (p->r == 3 && p->s == 3) average_pool(p, window_of(p, 3, 3, 3), x, y, stream);
+    else average_pool(p, window_of(p, 0, 0, 0), x, y, stream);
 }
 
 /* ---- backward ----

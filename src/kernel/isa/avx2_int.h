@@ -36,13 +36,13 @@ static inline vf vf_add_where(vm m, vf sum, vf a)
 {
     return _mm256_add_ps(sum, _mm256_and_ps(m, a));
 }
-static inline bool vm_any(vm m)
+static inline bool vm_all(vm m)
 {
-    return _mm256_movemask_ps(m) != 0;
+    return _mm256_movemask_ps(m) == 0xff;
 }
-static inline vm vf_unordered(vf a, vf b)
+static inline vm vf_numbers(vm m, vf a, vf b)
 {
-    return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
+    return _mm256_and_ps(m, _mm256_cmp_ps(a, b, _CMP_ORD_Q));
 }
 static inline vf vf_copysign(vf a, vf b)
 {

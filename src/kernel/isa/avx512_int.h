@@ -44,14 +44,14 @@ static inline vf vf_add_where(vm m, vf sum, vf a)
 {
     return _mm512_mask_add_ps(sum, m, sum, a);
 }
-static inline bool vm_any(vm m)
+static inline bool vm_all(vm m)
 {
-    return !_mm512_kortestz(m, m);
+    return m == 0xffff;
 }
-/* either is NaN */
-static inline vm vf_unordered(vf a, vf b)
+/* m, and neither is NaN */
+static inline vm vf_numbers(vm m, vf a, vf b)
 {
-    return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+    return _mm512_mask_cmp_ps_mask(m, a, b, _CMP_ORD_Q);
 }
 /* |a| with the sign of b */
 static inline vf vf_copysign(vf a, vf b)

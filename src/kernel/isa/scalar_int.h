@@ -39,13 +39,13 @@ static inline vf vf_add_where(vm m, vf sum, vf a)
 {
     return m ? sum + a : sum;
 }
-static inline bool vm_any(vm m)
+static inline bool vm_all(vm m)
 {
     return m;
 }
-static inline vm vf_unordered(vf a, vf b)
+static inline vm vf_numbers(vm m, vf a, vf b)
 {
-    return a != a || b != b;
+    return m && a == a && b == b;
 }
 static inline vf vf_copysign(vf a, vf b)
 {
