@@ -6,8 +6,8 @@
  *
  *   forward   for pieces of the chain over inputs: for panels of outputs: all samples.
  *             The piece of x is copied to one place (rows of x that lie a power of two apart would
- *             meet in a few cache sets) and stays in the second-level cache; y holds the unfinished
- *             chains.
+ *             meet in a few cache sets) and fills the second-level cache; where a layer has more
+ *             inputs than a piece, y holds the unfinished chains.
  *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
  *             For runs of inputs: for runs of leaves: all samples. The stacks of the run's
  *             trees stay in the second-level cache, the weights stream through in long runs.
