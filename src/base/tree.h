@@ -39,9 +39,7 @@ int tutti_tree_roots(tutti_subtree roots[TUTTI_TREE_MAX_ROOTS], int leaves, int 
  * all have arrived what is left is joined from the top down to one. */
 static inline int tutti_tree_joins(int leaf)
 {
-    int joins = 0;
-    for (; leaf & 1; leaf >>= 1) joins++;
-    return joins;
+    return __builtin_ctz(~(unsigned)leaf);
 }
 
 /* The stack for joining given roots in index order: joining is right when the two on top are
