@@ -1,0 +1,278 @@
+/* Fully connected layers: the inner loops of backward-data; see fc_tile.h. */
+#include "kernel/isa/isa.h"
+
+#include "kernel/fc_tile.h"
+
+/* Wide tiles read dy from the second-level cache and weights from memory: they fetch both some
+ * steps ahead. For narrow ones that is too much to do beside. */
+enum {
+    FETCHES = VLEN == 16,
+    FETCH_AHEAD = 8,   /* steps, of dy */
+    WEIGHTS_AHEAD = 2, /* blocks of 16 steps, of weights */
+    LEAF_BLOCKS = TUTTI_FC_LEAF / TUTTI_BLOCK,
+    TAIL = 4,                /* steps at the end of a leaf, ... */
+    PAIR = VLEN > 1 ? 2 : 1, /* ... for so many rows at a time */
+};
+
+/* A leaf of a tile, and what becomes of it: the sums that wait are joined to it from the top of the
+ * stack down, those of its run and, if it ends the run, those of the tree over runs; then it is put
+ * down. Tiles lie on a stack row by row. */
+typedef struct leaf_job {
+    const float *w, *dy;
+    const float *next; /* weights of the leaf after this one */
+    size_t w_block, dy_block;
+    int output_blocks;
+    int joins, far_joins;
+    const float *top, *far_top;
+    float *to;
+    size_t to_row;
+} leaf_job;
+
+/* 'steps' of 16 outputs. */
+INLINE void data_block(vf *acc, int rows, int blocks, const float *w, const float *dy,
+                       size_t dy_block, int steps)
+{
+    for (int k = 0; k < steps; k++) {
+        step(acc, rows, blocks, w + k, TUTTI_BLOCK, dy, dy_block);
+        UNROLL(4)
+        for (int b = 0; b < blocks * FETCHES; b++)
+            __builtin_prefetch(dy + b * dy_block + FETCH_AHEAD * TUTTI_BLOCK, 0, 3);
+        dy += TUTTI_BLOCK;
+    }
+}
+
+INLINE void join_row(vf *sums, int count, const float *waiting)
+{
+    UNROLL(16)
+    for (int v = 0; v < count; v++) sums[v] = vf_add(vf_load(waiting + v * VLEN), sums[v]);
+}
+
+/* The last steps of a leaf, two rows after the other, so that sums are joined and stored while the
+ * next rows still multiply. A burst of stores holds multiplying up: the 24 of a tile for 32 cycles
+ * (Zen 4), one after every four multiply-adds not at all. 'joins' is the job's, known to the
+ * compiler, or negative: then those over runs may follow. */
+INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float *dy, int joins,
+                      const leaf_job *job)
+{
+    const int count = blocks * VECS, near_joins = job->joins, far_joins = job->far_joins;
+    const size_t row = (size_t)blocks * TUTTI_BLOCK, slot = rows * row;
+    const size_t to_row = joins < 0 ? job->to_row : row;
+    const float *top = job->top, *far_top = job->far_top, *column[DATA_BLOCKS];
+    float *to = job->to;
+    UNROLL(4)
+    for (int b = 0; b < blocks; b++) {
+        column[b] = dy + b * job->dy_block;
+        FORGET(column[b]);
+    }
+    UNROLL(28)
+    for (int r = 0; r < rows; r += PAIR) {
+        vf *sums = acc + r * count;
+        UNROLL(4)
+        for (int k = 0; k < TAIL; k++) {
+            vf at[DATA_BLOCKS * VECS];
+            UNROLL(16)
+            for (int v = 0; v < count; v++) {
+                at[v] = vf_load(column[v / VECS] + k * TUTTI_BLOCK + v % VECS * VLEN);
+                IN_REGISTER(at[v]);
+            }
+            UNROLL(2)
+            for (int q = 0; q < PAIR; q++) {
+                const vf scalar = vf_set1(w[(r + q) * TUTTI_BLOCK + k]);
+                UNROLL(16)
+                for (int v = 0; v < count; v++)
+                    sums[q * count + v] = vf_fma(scalar, at[v], sums[q * count + v]);
+            }
+        }
+        if (FETCHES && r < TAIL) {
+            UNROLL(4)
+            for (int b = 0; b < blocks; b++) {
+                __builtin_prefetch(column[b] + (FETCH_AHEAD + r) * TUTTI_BLOCK, 0, 3);
+                __builtin_prefetch(column[b] + (FETCH_AHEAD + r + 1) * TUTTI_BLOCK, 0, 3);
+            }
+        }
+        UNROLL(2)
+        for (int j = 0; j < (joins < 0 ? 0 : joins); j++)
+            join_row(sums, PAIR * count, top + r * row - j * slot);
+        for (int j = 0; j < (joins < 0 ? near_joins : 0); j++)
+            join_row(sums, PAIR * count, top + r * row - j * slot);
+        for (int j = 0; j < (joins < 0 ? far_joins : 0); j++)
+            join_row(sums, PAIR * count, far_top + r * row - j * slot);
+        UNROLL(16)
+        for (int v = 0; v < PAIR * count; v++)
+            vf_store(to + (r + v / count) * to_row + v % count * VLEN, sums[v]);
+        FORGET(column[0]);
+    }
+}
+
+INLINE void data_leaf(int rows, int blocks, int joins, const leaf_job *job)
+{
+    vf acc[TILE];
+    const size_t w_block = job->w_block, dy_block = job->dy_block;
+    const float *w = job->w, *dy = job->dy;
+    zero(acc, rows * blocks * VECS);
+    for (int left = job->output_blocks;;) {
+        const float *later = left > WEIGHTS_AHEAD ? w + WEIGHTS_AHEAD * w_block
+                                                  : job->next + (WEIGHTS_AHEAD - left) * w_block;
+        UNROLL(28)
+        for (int r = 0; r < rows * FETCHES; r++) __builtin_prefetch(later + r * TUTTI_BLOCK, 0, 3);
+        if (--left == 0) break;
+        data_block(acc, rows, blocks, w, dy, dy_block, TUTTI_BLOCK);
+        w += w_block;
+        dy += TUTTI_BLOCK * TUTTI_BLOCK;
+    }
+    data_block(acc, rows, blocks, w, dy, dy_block, TUTTI_BLOCK - TAIL);
+    data_tail(acc, rows, blocks, w + TUTTI_BLOCK - TAIL, dy + (TUTTI_BLOCK - TAIL) * TUTTI_BLOCK,
+              joins, job);
+}
+
+/* A leaf of a wide tile is a function of its own, for the compiler runs out of registers for
+ * addresses when all are inlined; and one for each number of joins, for the processor does not
+ * foresee the end of loops that short. A narrow one is too little work for a call. */
+typedef void leaf_fn(const leaf_job *job);
+typedef struct leaf_fns {
+    leaf_fn *joined[3], *any;
+} leaf_fns;
+
+INLINE void do_leaf(int rows, int blocks, int joins, const leaf_job *job, const leaf_fns *fns)
+{
+    if (!fns) data_leaf(rows, blocks, -1, job);
+    else (joins >= 0 && joins < 3 ? fns->joined[joins] : fns->any)(job);
+}
+
+/* Fetches the weights of the run that follows. */
+INLINE void fetch_run(const tutti_fc_data_job *job, int input, int rows, int leaf)
+{
+    for (int o = leaf * LEAF_BLOCKS; o < (leaf + 1) * LEAF_BLOCKS && o < job->fetch; o++) {
+        const float *w =
+            job->w + (o + job->output_blocks) * job->w_block + (size_t)input * TUTTI_BLOCK;
+        UNROLL(28)
+        for (int r = 0; r < rows; r++) FETCH(w + r * TUTTI_BLOCK);
+    }
+}
+
+/* A leaf that others of the run follow. */
+INLINE void inner_leaf(const tutti_fc_data_job *job, int input, int rows, int blocks, int leaf,
+                       const leaf_fns *fns)
+{
+    const size_t row = (size_t)blocks * TUTTI_BLOCK, slot = rows * row;
+    const int depth = __builtin_popcount((unsigned)leaf), joins = tutti_tree_joins(leaf);
+    const float *w = job->w + leaf * LEAF_BLOCKS * job->w_block + (size_t)input * TUTTI_BLOCK;
+    const leaf_job part = {.w = w,
+                           .dy = job->dy + (size_t)leaf * TUTTI_FC_LEAF * TUTTI_BLOCK,
+                           .next = w + LEAF_BLOCKS * job->w_block,
+                           .w_block = job->w_block,
+                           .dy_block = job->dy_block,
+                           .output_blocks = LEAF_BLOCKS,
+                           .joins = joins,
+                           .top = job->near + (depth ? depth - 1 : 0) * slot,
+                           .to = job->near + (depth - joins) * slot,
+                           .to_row = row};
+    if (job->fetch) fetch_run(job, input, rows, leaf);
+    do_leaf(rows, blocks, joins, &part, fns);
+}
+
+/* The run's last one, with its place in the tree over runs. */
+INLINE void last_leaf(const tutti_fc_data_job *job, int input, int rows, int blocks, int leaf,
+                      const leaf_fns *fns)
+{
+    const size_t row = (size_t)blocks * TUTTI_BLOCK, slot = rows * row;
+    const bool last = job->run + 1 == job->runs;
+    const int depth = __builtin_popcount((unsigned)leaf);
+    const int far_depth = __builtin_popcount((unsigned)job->run);
+    const int far_joins = last ? far_depth : tutti_tree_joins(job->run);
+    const float *w = job->w + (size_t)input * TUTTI_BLOCK;
+    float *far = job->far + input * row * job->levels;
+    const leaf_job part = {
+        .w = w + leaf * LEAF_BLOCKS * job->w_block,
+        .dy = job->dy + (size_t)leaf * TUTTI_FC_LEAF * TUTTI_BLOCK,
+        .next = w + rows * TUTTI_BLOCK,
+        .w_block = job->w_block,
+        .dy_block = job->dy_block,
+        .output_blocks = job->output_blocks - leaf * LEAF_BLOCKS,
+        .joins = depth,
+        .far_joins = far_joins,
+        .top = job->near + (depth ? depth - 1 : 0) * slot,
+        .far_top = far + (far_depth ? far_depth - 1 : 0) * slot,
+        .to = last ? job->dx + input * job->dx_row : far + (far_depth - far_joins) * slot,
+        .to_row = last ? job->dx_row : row,
+    };
+    if (job->fetch) fetch_run(job, input, rows, leaf);
+    do_leaf(rows, blocks, -1, &part, fns);
+}
+
+/* One run for one tile. */
+INLINE void data_tile(const tutti_fc_data_job *job, int input, int rows, int blocks,
+                      const leaf_fns *fns)
+{
+    const int last = (job->output_blocks - 1) / LEAF_BLOCKS;
+    for (int leaf = 0; leaf < last; leaf++) inner_leaf(job, input, rows, blocks, leaf, fns);
+    last_leaf(job, input, rows, blocks, last, fns);
+}
+
+#define LEAF(rows, blocks, joins, name)                                                        \
+    static __attribute__((noinline)) void leaf_##rows##x##blocks##_##name(const leaf_job *job) \
+    {                                                                                          \
+        data_leaf(rows, blocks, joins, job);                                                   \
+    }
+#define WIDE_TILE(rows, blocks)                                                                   \
+    LEAF(rows, blocks, 0, 0)                                                                      \
+    LEAF(rows, blocks, 1, 1)                                                                      \
+    LEAF(rows, blocks, 2, 2)                                                                      \
+    LEAF(rows, blocks, -1, any)                                                                   \
+    static void tile_##rows##x##blocks(const tutti_fc_data_job *job, int input)                   \
+    {                                                                                             \
+        static const leaf_fns fns = {                                                             \
+            {leaf_##rows##x##blocks##_0, leaf_##rows##x##blocks##_1, leaf_##rows##x##blocks##_2}, \
+            leaf_##rows##x##blocks##_any};                                                        \
+        data_tile(job, input, rows, blocks, &fns);                                                \
+    }
+#define NARROW_TILE(rows, blocks)                                               \
+    static void tile_##rows##x##blocks(const tutti_fc_data_job *job, int input) \
+    {                                                                           \
+        data_tile(job, input, rows, blocks, NULL);                              \
+    }
+
+/* The narrower the panel, the more rows fit in the registers. */
+#if VLEN == 16
+WIDE_TILE(24, 1)
+WIDE_TILE(8, 1)
+WIDE_TILE(12, 2)
+WIDE_TILE(4, 2)
+WIDE_TILE(8, 3)
+WIDE_TILE(6, 4)
+WIDE_TILE(2, 4)
+#elif VLEN == 8
+NARROW_TILE(6, 1)
+NARROW_TILE(2, 1)
+#else
+NARROW_TILE(1, 1)
+#endif
+
+void NAME(fc_data)(const tutti_fc_data_job *job)
+{
+    const int rows = job->inputs;
+    int i = 0;
+#if VLEN == 16
+    switch (job->blocks) {
+    case 1:
+        for (; i + 24 <= rows; i += 24) tile_24x1(job, i);
+        for (; i < rows; i += 8) tile_8x1(job, i);
+        break;
+    case 2:
+        for (; i + 12 <= rows; i += 12) tile_12x2(job, i);
+        for (; i < rows; i += 4) tile_4x2(job, i);
+        break;
+    case 3:
+        for (; i < rows; i += 8) tile_8x3(job, i);
+        break;
+    default:
+        for (; i + 6 <= rows; i += 6) tile_6x4(job, i);
+        for (; i < rows; i += 2) tile_2x4(job, i);
+    }
+#elif VLEN == 8
+    for (; i + 6 <= rows; i += 6) tile_6x1(job, i);
+    for (; i < rows; i += 2) tile_2x1(job, i);
+#else
+    for (; i < rows; i++) tile_1x1(job, i);
+#endif
+}
