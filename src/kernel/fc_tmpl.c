@@ -78,7 +78,13 @@ INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, 
             FETCH(w + fetch.ahead[1]);
             w += TUTTI_BLOCK;
         }
-    else chain(acc, rows, blocks, job->inputs, x, x_row, 1, w, w_block);
+    else
+        for (int k = 0; k < job->inputs; k++) {
+            step(acc, rows, blocks, x + k, x_row, w, w_block);
+            UNROLL(4)
+            for (int b = 0; b < blocks; b++) __builtin_prefetch(w + b * w_block + 8 * TUTTI_BLOCK, 0, 3);
+            w += TUTTI_BLOCK;
+        }
     forward_end(acc, rows, blocks, job);
     UNROLL(28)
     for (int r = 0; r < rows; r++) {
