@@ -124,12 +124,32 @@ static inline vi vi_lookup(const int table[16], vi i)
 {
     return _mm256_castps_si256(vf_lookup((const float *)table, i));
 }
-static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
+/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes, each
+ * in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
+typedef struct vw {
+    vi even, odd;
+} vw;
+static inline vw vw_of(vi a)
 {
-    const vi even = _mm256_mul_epu32(a, b);
-    const vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
-    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
-    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+    return (vw){a, _mm256_srli_epi64(a, 32)};
+}
+static inline vi vi_of_wide(vw a)
+{
+    return _mm256_blend_epi32(a.even, _mm256_slli_epi64(a.odd, 32), 0xAA);
+}
+static inline vw vw_xor(vw a, vi b)
+{
+    return (vw){_mm256_xor_si256(a.even, b), _mm256_xor_si256(a.odd, b)};
+}
+static inline vw vw_xor3(vw a, vw b, vi c)
+{
+    return (vw){vi_xor3(a.even, b.even, c), vi_xor3(a.odd, b.odd, c)};
+}
+/* the two halves of the product with b, the same in all lanes */
+static inline void vw_mul_u(vw a, vi b, vw *high, vw *low)
+{
+    *low = (vw){_mm256_mul_epu32(a.even, b), _mm256_mul_epu32(a.odd, b)};
+    *high = (vw){_mm256_srli_epi64(low->even, 32), _mm256_srli_epi64(low->odd, 32)};
 }
 static inline vi vi_load_u16(const unsigned short *p)
 {

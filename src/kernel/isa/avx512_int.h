@@ -139,13 +139,32 @@ static inline vf vf_lookup(const float table[16], vi i)
 {
     return _mm512_permutexvar_ps(i, _mm512_loadu_ps(table));
 }
-/* the two halves of the unsigned 64-bit product */
-static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
+/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes, each
+ * in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
+typedef struct vw {
+    vi even, odd;
+} vw;
+static inline vw vw_of(vi a)
 {
-    const vi even = _mm512_mul_epu32(a, b);
-    const vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
-    *high = _mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
-    *low = _mm512_mask_shuffle_epi32(even, 0xAAAA, odd, _MM_PERM_CCAA);
+    return (vw){a, _mm512_srli_epi64(a, 32)};
+}
+static inline vi vi_of_wide(vw a)
+{
+    return _mm512_mask_shuffle_epi32(a.even, 0xAAAA, a.odd, _MM_PERM_CCAA);
+}
+static inline vw vw_xor(vw a, vi b)
+{
+    return (vw){_mm512_xor_si512(a.even, b), _mm512_xor_si512(a.odd, b)};
+}
+static inline vw vw_xor3(vw a, vw b, vi c)
+{
+    return (vw){vi_xor3(a.even, b.even, c), vi_xor3(a.odd, b.odd, c)};
+}
+/* the two halves of the product with b, the same in all lanes */
+static inline void vw_mul_u(vw a, vi b, vw *high, vw *low)
+{
+    *low = (vw){_mm512_mul_epu32(a.even, b), _mm512_mul_epu32(a.odd, b)};
+    *high = (vw){_mm512_srli_epi64(low->even, 32), _mm512_srli_epi64(low->odd, 32)};
 }
 static inline vi vi_load_u16(const unsigned short *p)
 {

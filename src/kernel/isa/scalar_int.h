@@ -124,11 +124,32 @@ static inline vf vf_lookup(const float table[16], vi i)
 {
     return table[i & 15];
 }
-static inline void vi_mul_u(vi a, vi b, vi *high, vi *low)
+/* numbers on their way through unsigned 64-bit products */
+typedef struct vw {
+    uint32_t number;
+} vw;
+static inline vw vw_of(vi a)
 {
-    const uint64_t product = (uint64_t)(uint32_t)a * (uint32_t)b;
-    *high = (vi)(uint32_t)(product >> 32);
-    *low = (vi)(uint32_t)product;
+    return (vw){(uint32_t)a};
+}
+static inline vi vi_of_wide(vw a)
+{
+    return (vi)a.number;
+}
+static inline vw vw_xor(vw a, vi b)
+{
+    return (vw){a.number ^ (uint32_t)b};
+}
+static inline vw vw_xor3(vw a, vw b, vi c)
+{
+    return (vw){a.number ^ b.number ^ (uint32_t)c};
+}
+/* the two halves of the product */
+static inline void vw_mul_u(vw a, vi b, vw *high, vw *low)
+{
+    const uint64_t product = (uint64_t)a.number * (uint32_t)b;
+    *high = (vw){(uint32_t)(product >> 32)};
+    *low = (vw){(uint32_t)product};
 }
 static inline vi vi_load_u16(const unsigned short *p)
 {
