@@ -82,7 +82,8 @@ INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, 
         for (int k = 0; k < job->inputs; k++) {
             step(acc, rows, blocks, x + k, x_row, w, w_block);
             UNROLL(4)
-            for (int b = 0; b < blocks; b++) __builtin_prefetch(w + b * w_block + 8 * TUTTI_BLOCK, 0, 3);
+            for (int b = 0; b < blocks; b++)
+                __builtin_prefetch(w + b * w_block + 8 * TUTTI_BLOCK, 0, 3);
             w += TUTTI_BLOCK;
         }
     forward_end(acc, rows, blocks, job);
