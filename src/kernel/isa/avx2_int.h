@@ -124,8 +124,8 @@ static inline vi vi_lookup(const int table[16], vi i)
 {
     return _mm256_castps_si256(vf_lookup((const float *)table, i));
 }
-/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes, each
- * in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
+/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes,
+ * each in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
 typedef struct vw {
     vi even, odd;
 } vw;

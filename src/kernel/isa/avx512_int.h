@@ -139,8 +139,8 @@ static inline vf vf_lookup(const float table[16], vi i)
 {
     return _mm512_permutexvar_ps(i, _mm512_loadu_ps(table));
 }
-/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes, each
- * in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
+/* Numbers on their way through unsigned 64-bit products: those of the even and of the odd lanes,
+ * each in the low half of 64 bits. What is above it does not count, so low halves cost nothing. */
 typedef struct vw {
     vi even, odd;
 } vw;
