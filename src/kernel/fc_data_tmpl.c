@@ -41,12 +41,6 @@ INLINE void data_block(vf *acc, int rows, int blocks, const float *w, const floa
     }
 }
 
-INLINE void join_row(vf *sums, int count, const float *waiting)
-{
-    UNROLL(16)
-    for (int v = 0; v < count; v++) sums[v] = vf_add(vf_load(waiting + v * VLEN), sums[v]);
-}
-
 /* The last steps of a leaf, two rows after the other, so that sums are joined and stored while the
  * next rows still multiply. A burst of stores holds multiplying up: the 24 of a tile for 32 cycles
  * (Zen 4), one after every four multiply-adds not at all. 'joins' is the job's, known to the
@@ -92,11 +86,11 @@ INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float
         }
         UNROLL(2)
         for (int j = 0; j < (joins < 0 ? 0 : joins); j++)
-            join_row(sums, PAIR * count, top + r * row - j * slot);
+            add_from(sums, PAIR * count, top + r * row - j * slot);
         for (int j = 0; j < (joins < 0 ? near_joins : 0); j++)
-            join_row(sums, PAIR * count, top + r * row - j * slot);
+            add_from(sums, PAIR * count, top + r * row - j * slot);
         for (int j = 0; j < (joins < 0 ? far_joins : 0); j++)
-            join_row(sums, PAIR * count, far_top + r * row - j * slot);
+            add_from(sums, PAIR * count, far_top + r * row - j * slot);
         UNROLL(16)
         for (int v = 0; v < PAIR * count; v++)
             vf_store(to + (r + v / count) * to_row + v % count * VLEN, sums[v]);
