@@ -41,6 +41,28 @@ INLINE void data_block(vf *acc, int rows, int blocks, const float *w, const floa
     }
 }
 
+/* TAIL steps of PAIR rows; 'column' is where each block's dy lies. */
+INLINE void tail_steps(vf *sums, int blocks, const float *w, const float *const *column)
+{
+    const int count = blocks * VECS;
+    UNROLL(4)
+    for (int k = 0; k < TAIL; k++) {
+        vf at[DATA_BLOCKS * VECS];
+        UNROLL(16)
+        for (int v = 0; v < count; v++) {
+            at[v] = vf_load(column[v / VECS] + k * TUTTI_BLOCK + v % VECS * VLEN);
+            IN_REGISTER(at[v]);
+        }
+        UNROLL(2)
+        for (int r = 0; r < PAIR; r++) {
+            const vf scalar = vf_set1(w[r * TUTTI_BLOCK + k]);
+            UNROLL(16)
+            for (int v = 0; v < count; v++)
+                sums[r * count + v] = vf_fma(scalar, at[v], sums[r * count + v]);
+        }
+    }
+}
+
 /* The last steps of a leaf, two rows after the other, so that sums are joined and stored while the
  * next rows still multiply. A burst of stores holds multiplying up: the 24 of a tile for 32 cycles
  * (Zen 4), one after every four multiply-adds not at all. 'joins' is the job's, known to the
@@ -61,22 +83,7 @@ INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float
     UNROLL(28)
     for (int r = 0; r < rows; r += PAIR) {
         vf *sums = acc + r * count;
-        UNROLL(4)
-        for (int k = 0; k < TAIL; k++) {
-            vf at[DATA_BLOCKS * VECS];
-            UNROLL(16)
-            for (int v = 0; v < count; v++) {
-                at[v] = vf_load(column[v / VECS] + k * TUTTI_BLOCK + v % VECS * VLEN);
-                IN_REGISTER(at[v]);
-            }
-            UNROLL(2)
-            for (int q = 0; q < PAIR; q++) {
-                const vf scalar = vf_set1(w[(r + q) * TUTTI_BLOCK + k]);
-                UNROLL(16)
-                for (int v = 0; v < count; v++)
-                    sums[q * count + v] = vf_fma(scalar, at[v], sums[q * count + v]);
-            }
-        }
+        tail_steps(sums, blocks, w + r * TUTTI_BLOCK, column);
         if (FETCHES && r < TAIL) {
             UNROLL(4)
             for (int b = 0; b < blocks; b++) {
