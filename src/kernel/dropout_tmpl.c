@@ -1,5 +1,5 @@
 /* Dropout: sixteen blocks of Philox4x32-10 side by side give the numbers, of 16 bits each, of eight
- * vectors of 16 elements (which number is whose: ops.h). A block costs 110 instructions of a vector
+ * vectors of 16 elements (which number is whose: ops.h). A block costs 116 instructions of a vector
  * of 16; with 32 bits for each element they, not memory, would be the limit. */
 #include "kernel/isa/isa.h"
 #include "kernel/ops_kernels.h"

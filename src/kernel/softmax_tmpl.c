@@ -35,8 +35,8 @@ INLINE float largest(int classes, const float *x)
     return lane[0];
 }
 
-/* 'count' vectors from 'at' on: e = e^(x - top), added to the sums. Memory has
- * nothing else to do meanwhile: it brings the next sample. */
+/* 'count' vectors from 'at' on: e = e^(x - top), added to the sums. Memory has nothing else to do
+ * meanwhile: it brings the next sample. */
 INLINE void exponentials(int count, int classes, int at, float top, const float *x, float *e,
                          vf sum[PARTS])
 {
