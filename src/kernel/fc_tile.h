@@ -38,9 +38,10 @@ enum { TILE = 28 * VECS };
  * as few as the first-level cache holds. */
 enum { DATA_LEAVES = VLEN == 16 ? 8 : 4 };
 
-/* acc[row][column vector] += a[row] b[column] */
-INLINE void step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
-                 size_t b_block)
+/* acc[row][column vector] += a[row] b[column]; or, for the first step, the product in place of a
+ * sum that starts at +0: one instruction and no register to clear. */
+INLINE void multiply(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
+                     size_t b_block, bool first)
 {
     vf column[DATA_BLOCKS * VECS];
     UNROLL(16)
@@ -50,9 +51,17 @@ INLINE void step(vf *acc, int rows, int blocks, const float *a, size_t a_row, co
     for (int r = 0; r < rows; r++) {
         const vf scalar = vf_set1(a[r * a_row]);
         UNROLL(16)
-        for (int v = 0; v < blocks * VECS; v++)
-            acc[r * blocks * VECS + v] = vf_fma(scalar, column[v], acc[r * blocks * VECS + v]);
+        for (int v = 0; v < blocks * VECS; v++) {
+            vf *sum = &acc[r * blocks * VECS + v];
+            *sum = first ? vf_mul(scalar, column[v]) : vf_fma(scalar, column[v], *sum);
+        }
     }
+}
+
+INLINE void step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
+                 size_t b_block)
+{
+    multiply(acc, rows, blocks, a, a_row, b, b_block, false);
 }
 
 /* acc[row][column vector] += a[row][k] b[k][column], k = 0 .. count-1 in order. */
@@ -70,24 +79,6 @@ INLINE void zero(vf *acc, int count)
 {
     UNROLL(32)
     for (int i = 0; i < count; i++) acc[i] = vf_zero();
-}
-
-/* The same with the product of the first step in place of a sum that starts at +0: one instruction
- * and no register to clear. */
-INLINE void first_step(vf *acc, int rows, int blocks, const float *a, size_t a_row, const float *b,
-                       size_t b_block)
-{
-    vf column[DATA_BLOCKS * VECS];
-    UNROLL(16)
-    for (int v = 0; v < blocks * VECS; v++)
-        column[v] = vf_load(b + (v / VECS) * b_block + (v % VECS) * VLEN);
-    UNROLL(28)
-    for (int r = 0; r < rows; r++) {
-        const vf scalar = vf_set1(a[r * a_row]);
-        UNROLL(16)
-        for (int v = 0; v < blocks * VECS; v++)
-            acc[r * blocks * VECS + v] = vf_mul(scalar, column[v]);
-    }
 }
 
 /* Brings a cache line to the second level. */

@@ -162,7 +162,7 @@ INLINE void samples(vf *acc, int rows, int blocks, const operands *from, int sam
     const float *dy = from->dy + (size_t)sample * TUTTI_BLOCK;
     if (start && sample == end) zero(acc, rows * blocks * VECS);
     else if (start) {
-        first_step(acc, rows, blocks, x, from->x_row, dy, from->dy_block);
+        multiply(acc, rows, blocks, x, from->x_row, dy, from->dy_block, true);
         chain(acc, rows, blocks, end - sample - 1, x + from->x_step, from->x_row, from->x_step,
               dy + TUTTI_BLOCK, from->dy_block);
     } else chain(acc, rows, blocks, end - sample, x, from->x_row, from->x_step, dy, from->dy_block);
