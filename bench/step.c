@@ -84,13 +84,17 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
     return o->to && o->from && fgets(line, sizeof line, o->from) && !strncmp(line, "ready", 5);
 }
 
-static bool opponent_step(opponent *o)
+static bool opponent_steps(opponent *o, int count)
 {
-    char line[256];
-    fprintf(o->to, "\n");
-    fflush(o->to);
-    if (!fgets(line, sizeof line, o->from)) return false;
-    o->best = fmin(o->best, atof(line));
+    double seconds = 0;
+    for (int i = 0; i < count; i++) {
+        char line[256];
+        fprintf(o->to, "\n");
+        fflush(o->to);
+        if (!fgets(line, sizeof line, o->from)) return false;
+        seconds += atof(line);
+    }
+    o->best = fmin(o->best, seconds / count);
     return true;
 }
 
@@ -129,27 +133,34 @@ static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 }
 
 /* A rank that waits for another polls, and would take a core from the opponent: the others sleep
- * for about as long as its last step took. The first try is lost, the best one counts. */
-static tutti_status let_opponent_step(tutti_trainer *t, opponent *o)
+ * for about as long as its steps took last time. The first try is lost, the best one counts. */
+static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
 {
-    double seconds = isfinite(o->best) ? o->best : 0;
+    double seconds = isfinite(o->best) ? o->best * count : 0;
     TUTTI_TRY(tutti_comm_broadcast(t->comm, 0, &seconds, sizeof seconds));
     if (t->rank) usleep((useconds_t)(seconds * 1e6));
-    else if (!opponent_step(o))
+    else if (!opponent_steps(o, count))
         return tutti_fail(TUTTI_UNSUPPORTED, "PyTorch's side failed (python3-torch missing?)");
     return TUTTI_OK;
 }
 
+/* Steps in a row that are timed together, on both sides: several ranks end one within the next. */
+static int steps_in_a_row(const tutti_trainer *t)
+{
+    return t->ranks > 1 ? 2 : 1;
+}
+
 static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
 {
+    const int row = steps_in_a_row(t);
     double seconds, peak;
     TUTTI_TRY(steady_steps(t, 1, &seconds));
     tutti_model_reset_times(t->model);
     for (int i = 0; i < s->steps; i++) {
         TUTTI_TRY(tutti_rates_fma(&peak, t->row, t->team, 0.01));
         out->peak = fmax(out->peak, peak);
-        if (s->against == AGAINST_TORCH) TUTTI_TRY(let_opponent_step(t, &out->opponent));
-        TUTTI_TRY(steady_steps(t, t->ranks > 1 ? 2 : 1, &seconds));
+        if (s->against == AGAINST_TORCH) TUTTI_TRY(let_opponent_step(t, &out->opponent, row));
+        TUTTI_TRY(steady_steps(t, row, &seconds));
         out->best = fmin(out->best, seconds);
     }
     return TUTTI_OK;
@@ -167,7 +178,7 @@ static double max_rss(void)
 static void print_json(const tutti_trainer *t, const step_options *s, const outcome *o,
                        double percent)
 {
-    const double per_step = 1.0 / (s->steps * (t->ranks > 1 ? 2 : 1));
+    const double per_step = 1.0 / (s->steps * steps_in_a_row(t));
     json_t *layers = json_array();
     for (int i = 0; i < t->net->layer_count; i++) {
         const tutti_layer_times l = tutti_model_times(t->model, i);
@@ -194,7 +205,7 @@ static void print_json(const tutti_trainer *t, const step_options *s, const outc
 static void print_text(const tutti_trainer *t, const step_options *s, const outcome *o,
                        double percent)
 {
-    const double ms = 1e3 / (s->steps * (t->ranks > 1 ? 2 : 1));
+    const double ms = 1e3 / (s->steps * steps_in_a_row(t));
     printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
     for (int i = 0; i < t->net->layer_count; i++) {
         const tutti_layer_times l = tutti_model_times(t->model, i);
