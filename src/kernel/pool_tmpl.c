@@ -3,6 +3,9 @@
  * Forward walks the outputs and gathers each window; backward walks the inputs, so that each
  * element of dx is written once and nothing is read but what is small. */
 #include "kernel/isa/isa.h"
+
+#include <limits.h>
+
 #include "base/memory.h"
 #include "kernel/ops_kernels.h"
 
@@ -66,27 +69,19 @@ INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns
     }
 }
 
-/* How windows of r x s elements lie in memory; r, s and fresh are known to the compiler, or 0. */
+/* How windows of r x s elements lie in memory; r and s are known to the compiler, or 0. */
 typedef struct window {
     int r, s;
-    int fresh;    /* columns that the window to the left does not have, the last ones */
     size_t row;   /* floats from one row to the next */
     size_t ahead; /* floats from a window to the one that is fetched meanwhile */
-    vi number[9]; /* each element's own, in registers */
 } window;
 
 /* What is fetched lies whole rows of outputs ahead, so that every row is: a fixed distance in a row
  * would fetch rows that the same windows hold, and others never. */
-INLINE window window_of(const tutti_pool_shape *p, int r, int s, int fresh)
+INLINE window window_of(const tutti_pool_shape *p, int r, int s)
 {
     const size_t row = (size_t)p->w * B, outputs = (size_t)p->stride_h * row;
-    window w = {r, s, fresh, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs, {vi_set1(0)}};
-    UNROLL(9)
-    for (int t = 1; t < r * s; t++) {
-        w.number[t] = vi_set1(t);
-        IN_REGISTER(w.number[t]);
-    }
-    return w;
+    return (window){r, s, row, (TAKE_AHEAD + outputs - 1) / outputs * outputs};
 }
 
 /* Element 'tap' of a whole window that starts at 'from'; the last two rows and columns are new ones
@@ -98,30 +93,27 @@ INLINE vf element(const float *from, window w, int tap)
     return vf_load(at);
 }
 
-/* A whole window of known size, as if it had no NaN; returns 'numbers' but for where its fresh
- * columns have one. */
-INLINE vm max_of_numbers(const float *from, window w, float *y, uint16_t *tap, bool stream,
-                         vm numbers)
+/* The largest of a window's elements and its number, the first of equal ones, as if there were no
+ * NaN; 'number' has each element's own. */
+typedef struct largest {
+    vf value;
+    vi number;
+} largest;
+
+INLINE largest largest_of(const vf *a, const vi *number, int count)
 {
-    vf a[9];
+    largest best = {a[0], number[0]};
     UNROLL(9)
-    for (int t = 0; t < w.r * w.s; t++) a[t] = element(from, w, t);
-    vf best = a[0];
-    vi which = vi_set1(0);
-    UNROLL(9)
-    for (int t = 1; t < w.r * w.s; t++) {
-        which = vi_select(vf_gt(a[t], best), w.number[t], which);
-        best = vf_max(a[t], best);
+    for (int t = 1; t < count; t++) {
+        best.number = vi_select(vf_gt(a[t], best.value), number[t], best.number);
+        best.value = vf_max(a[t], best.value);
     }
-    UNROLL(3)
-    for (int row = 0; row < w.r; row++) {
-        const vf *const last = a + (row + 1) * w.s;
-        numbers = vf_numbers(numbers, last[-1], last[-2]);
-        if (w.fresh == 3) numbers = vf_numbers(numbers, last[-3], last[-3]);
-    }
-    vf_put(y, best, stream);
-    if (tap) vi_store_u16(tap, which);
-    return numbers;
+    return best;
+}
+
+INLINE vm all_numbers(void)
+{
+    return vf_gt(vf_set1(1.0f), vf_zero());
 }
 
 /* One row of outputs, of the input rows 'rows'. */
@@ -134,36 +126,110 @@ typedef struct max_row {
     bool stream;
 } max_row;
 
+/* A window of size x size elements that starts on the image and may end beyond it: there the last
+ * row or column stands in again, which cannot win a second time. False when it has a NaN. */
+INLINE bool max_of_cut(const max_row *row, extent columns, int size, float *y, uint16_t *tap)
+{
+    const size_t width = (size_t)row->shape->w * B;
+    const float *const first = row->x + row->rows.begin * width + (size_t)columns.begin * B;
+    const int last_row = row->rows.end - row->rows.begin - 1;
+    const int last_column = columns.end - columns.begin - 1;
+    for (int l = 0; l < B; l += VLEN) {
+        vf a[9];
+        vi number[9];
+        vm numbers = all_numbers();
+        UNROLL(9)
+        for (int t = 0; t < size * size; t++) {
+            const int r = t / size < last_row ? t / size : last_row;
+            const int c = t % size < last_column ? t % size : last_column;
+            a[t] = vf_load(first + r * width + (size_t)c * B + l);
+            number[t] = vi_set1(t);
+            numbers = vf_numbers(numbers, a[t], a[t]);
+        }
+        if (!vm_all(numbers)) return false;
+        const largest best = largest_of(a, number, size * size);
+        vf_put(y + l, best.value, row->stream);
+        if (tap) vi_store_u16(tap + l, best.number);
+    }
+    return true;
+}
+
 /* Outputs begin .. end-1, with all that can happen. */
 static void max_of_some(const max_row *row, int begin, int end)
 {
-    for (int ow = begin; ow < end; ow++)
-        max_of_window(row->shape, row->rows, columns_of(row->shape, ow), row->x, row->y + ow * B,
-                      row->tap ? row->tap + ow * B : NULL, row->stream);
+    const tutti_pool_shape *const p = row->shape;
+    for (int ow = begin; ow < end; ow++) {
+        const extent columns = columns_of(p, ow);
+        float *const y = row->y + ow * B;
+        uint16_t *const tap = row->tap ? row->tap + ow * B : NULL;
+        const bool starts = row->rows.start >= 0 && columns.start >= 0 && p->r == p->s;
+        if (starts && p->r == 3 && max_of_cut(row, columns, 3, y, tap)) continue;
+        if (starts && p->r == 2 && max_of_cut(row, columns, 2, y, tap)) continue;
+        max_of_window(p, row->rows, columns, row->x, y, tap, row->stream);
+    }
 }
 
-/* The same where every window is whole; false when there is a NaN among them. */
-INLINE bool max_of_whole(const max_row *row, window w, int begin, int end, bool taps, bool stream)
+/* ---- whole windows of known size, taken to be without NaN until one turns up ---- */
+
+/* Outputs of a row. */
+typedef struct run {
+    const float *from; /* the first one's window */
+    size_t row, ahead; /* as in a window */
+    size_t step;       /* floats from one window to the next */
+    int count;
+    float *y;
+    uint16_t *tap;
+} run;
+
+/* Returns 'numbers' but for where the window's last columns, those that the window to its left does
+ * not have ('fresh' of them), have a NaN. */
+INLINE vm max_of_numbers(const float *from, window w, int fresh, const vi *number, float *y,
+                         uint16_t *tap, bool taps, bool stream, vm numbers)
+{
+    vf a[9];
+    UNROLL(9)
+    for (int t = 0; t < w.r * w.s; t++) a[t] = element(from, w, t);
+    const largest best = largest_of(a, number, w.r * w.s);
+    UNROLL(3)
+    for (int row = 0; row < w.r; row++) {
+        const vf *const last = a + (row + 1) * w.s;
+        numbers = vf_numbers(numbers, last[-1], last[-2]);
+        if (fresh == 3) numbers = vf_numbers(numbers, last[-3], last[-3]);
+    }
+    vf_put(y, best.value, stream);
+    if (taps) vi_store_u16(tap, best.number);
+    return numbers;
+}
+
+/* False when there is a NaN in a window. */
+INLINE bool max_of_run(const run *job, int size, int fresh, bool taps, bool stream)
 {
     enum { PARTS = B / VLEN };
-    const int step = row->shape->stride_w * B;
-    const float *from = row->x + row->rows.begin * w.row + begin * step - row->shape->pad_left * B;
-    float *y = row->y + begin * B;
-    uint16_t *tap = taps ? row->tap + begin * B : NULL;
+    const window w = {size, size, job->row, job->ahead};
+    const size_t step = job->step;
+    const float *from = job->from;
+    float *y = job->y;
+    uint16_t *tap = job->tap;
+    vi number[9] = {vi_set1(0)};
+    UNROLL(9)
+    for (int t = 1; t < size * size; t++) {
+        number[t] = vi_set1(t);
+        IN_REGISTER(number[t]);
+    }
     vm numbers[PARTS];
     UNROLL(2)
     for (int i = 0; i < PARTS; i++) {
-        numbers[i] = vf_gt(vf_set1(1.0f), vf_zero());
-        for (int t = 0; t < w.r * w.s; t++) { /* also in columns fresh to no window */
-            const vf a = element(from + i * VLEN, w, t);
+        numbers[i] = all_numbers();
+        for (int row = 0; fresh < size && row < size; row++) { /* the column fresh to no window */
+            const vf a = vf_load(from + row * job->row + i * VLEN);
             numbers[i] = vf_numbers(numbers[i], a, a);
         }
     }
-    for (int ow = begin; ow < end; ow++) {
+    for (int left = job->count; left > 0; left--) {
         UNROLL(2)
         for (int i = 0; i < PARTS; i++)
-            numbers[i] = max_of_numbers(from + i * VLEN, w, y + i * VLEN,
-                                        taps ? tap + i * VLEN : NULL, stream, numbers[i]);
+            numbers[i] = max_of_numbers(from + i * VLEN, w, fresh, number, y + i * VLEN,
+                                        taps ? tap + i * VLEN : NULL, taps, stream, numbers[i]);
         from += step;
         y += B;
         if (taps) tap += B;
@@ -173,41 +239,75 @@ INLINE bool max_of_whole(const max_row *row, window w, int begin, int end, bool 
     return all;
 }
 
-/* Windows without padding are taken to be without NaN, too, until one turns up. */
-INLINE void max_of_fast(const max_row *row, window w, int begin, int end)
+/* A function each, not one with all of them: together they are short of registers. */
+typedef bool run_fn(const run *job);
+#define RUN(size, fresh, way, taps, stream)                                            \
+    static __attribute__((noinline)) bool run_##size##_##fresh##_##way(const run *job) \
+    {                                                                                  \
+        return max_of_run(job, size, fresh, taps, stream);                             \
+    }
+// clang-format off
+#define RUNS(size, fresh)                     \
+    RUN(size, fresh, plain, false, false)     \
+    RUN(size, fresh, stream, false, true)     \
+    RUN(size, fresh, taps, true, false)       \
+    RUN(size, fresh, taps_stream, true, true)
+#define WAYS(size, fresh)                                             \
+    {{run_##size##_##fresh##_plain, run_##size##_##fresh##_stream},   \
+     {run_##size##_##fresh##_taps, run_##size##_##fresh##_taps_stream}}
+// clang-format on
+RUNS(2, 2)
+RUNS(3, 2)
+RUNS(3, 3)
+
+typedef struct run_kind {
+    int size, most_stride; /* of windows, and how far apart they lie at most */
+    run_fn *run[2][2];     /* with taps?, streaming? */
+} run_kind;
+
+static const run_kind run_kinds[] = {
+    {2, INT_MAX, WAYS(2, 2)}, {3, 2, WAYS(3, 2)}, {3, INT_MAX, WAYS(3, 3)}};
+enum { RUN_KINDS = sizeof run_kinds / sizeof *run_kinds };
+
+static const run_kind *run_kind_of(const tutti_pool_shape *p)
 {
-    bool numbers;
-    if (!row->tap) numbers = max_of_whole(row, w, begin, end, false, row->stream);
-    else if (row->stream) numbers = max_of_whole(row, w, begin, end, true, true);
-    else numbers = max_of_whole(row, w, begin, end, true, false);
-    if (!numbers) max_of_some(row, begin, end);
+    for (int k = 0; k < RUN_KINDS; k++)
+        if (p->r == run_kinds[k].size && p->s == p->r && p->stride_w <= run_kinds[k].most_stride)
+            return &run_kinds[k];
+    return NULL;
 }
 
-INLINE void max_pool(const tutti_pool_shape *p, window w, const float *x, float *y, uint16_t *tap,
-                     bool stream)
+static void max_of_whole(const max_row *row, const run_kind *kind, window w, inner in)
 {
-    const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
-    const inner whole = inner_of(p, out_w);
-    for (int oh = 0; oh < out_h; oh++) {
-        const size_t at = (size_t)oh * out_w * B;
-        const max_row row = {p, rows_of(p, oh), x, y + at, tap ? tap + at : NULL, stream};
-        const bool high = w.r && row.rows.end - row.rows.begin == w.r;
-        const inner fast = high ? whole : (inner){0, 0};
-        max_of_some(&row, 0, fast.begin);
-        if (fast.begin < fast.end) max_of_fast(&row, w, fast.begin, fast.end);
-        max_of_some(&row, fast.end, out_w);
-    }
+    const int step = row->shape->stride_w * B;
+    const run job = {.from = row->x + row->rows.begin * w.row + in.begin * step -
+                             row->shape->pad_left * B,
+                     .row = w.row,
+                     .ahead = w.ahead,
+                     .step = (size_t)step,
+                     .count = in.end - in.begin,
+                     .y = row->y + in.begin * B,
+                     .tap = row->tap ? row->tap + in.begin * B : NULL};
+    if (!kind->run[row->tap != NULL][row->stream](&job)) max_of_some(row, in.begin, in.end);
 }
 
 tutti_max_pool_fn NAME(op_max_pool);
 void NAME(op_max_pool)(const tutti_pool_shape *p, const float *x, float *y, uint16_t *tap,
                        bool stream)
 {
-    const bool twos = p->r == 2 && p->s == 2, threes = p->r == 3 && p->s == 3;
-    if (twos) max_pool(p, window_of(p, 2, 2, 2), x, y, tap, stream);
-    else if (threes && p->stride_w <= 2) max_pool(p, window_of(p, 3, 3, 2), x, y, tap, stream);
-    else if (threes) max_pool(p, window_of(p, 3, 3, 3), x, y, tap, stream);
-    else max_pool(p, window_of(p, 0, 0, 0), x, y, tap, stream);
+    const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
+    const run_kind *const kind = run_kind_of(p);
+    const window w = window_of(p, p->r, p->s);
+    const inner whole = inner_of(p, out_w);
+    for (int oh = 0; oh < out_h; oh++) {
+        const size_t at = (size_t)oh * out_w * B;
+        const max_row row = {p, rows_of(p, oh), x, y + at, tap ? tap + at : NULL, stream};
+        const bool high = kind && row.rows.end - row.rows.begin == p->r;
+        const inner fast = high ? whole : (inner){0, 0};
+        max_of_some(&row, 0, fast.begin);
+        if (fast.begin < fast.end) max_of_whole(&row, kind, w, fast);
+        max_of_some(&row, fast.end, out_w);
+    }
 }
 
 /* By what an average is divided: the elements on the image, or those of the padding too (but not
@@ -262,9 +362,9 @@ INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, fl
 tutti_average_pool_fn NAME(op_average_pool);
 void NAME(op_average_pool)(const tutti_pool_shape *p, const float *x, float *y, bool stream)
 {
-    if (p->r == 2 && p->s == 2) average_pool(p, window_of(p, 2, 2, 2), x, y, stream);
-    else if (p->r == 3 && p->s == 3) average_pool(p, window_of(p, 3, 3, 3), x, y, stream);
-    else average_pool(p, window_of(p, 0, 0, 0), x, y, stream);
+    if (p->r == 2 && p->s == 2) average_pool(p, window_of(p, 2, 2), x, y, stream);
+    else if (p->r == 3 && p->s == 3) average_pool(p, window_of(p, 3, 3), x, y, stream);
+    else average_pool(p, window_of(p, 0, 0), x, y, stream);
 }
 
 /* ---- backward ----
