@@ -118,18 +118,31 @@ typedef struct outcome {
     opponent opponent;
 } outcome;
 
-/* Steps that follow each other without a barrier, as in training. */
-static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
+static tutti_status some_steps(tutti_trainer *t, int count)
 {
     tutti_pulse_news news;
     double norm;
-    TUTTI_TRY(tutti_comm_barrier(t->comm));
-    const double start = tutti_now();
     for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
-    TUTTI_TRY(tutti_trainer_rest(t)); /* what is still under way belongs to these steps */
-    TUTTI_TRY(tutti_comm_barrier(t->comm));
-    *seconds = (tutti_now() - start) / count;
     return TUTTI_OK;
+}
+
+/* The slowest rank's seconds of a step among steps that follow each other without a barrier, as in
+ * training. Several ranks end a step's exchanges within the next one: the first timed step has
+ * those of one before it, and those of the last are not waited for. */
+static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
+{
+    double *all = NULL;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
+    tutti_status s = tutti_comm_barrier(t->comm);
+    if (s == TUTTI_OK && t->ranks > 1) s = some_steps(t, 1);
+    const double start = tutti_now();
+    if (s == TUTTI_OK) s = some_steps(t, count);
+    *seconds = (tutti_now() - start) / count;
+    if (s == TUTTI_OK) s = tutti_trainer_rest(t);
+    if (s == TUTTI_OK) s = tutti_comm_allgather(t->comm, seconds, sizeof *seconds, all);
+    for (int r = 0; s == TUTTI_OK && r < t->ranks; r++) *seconds = fmax(*seconds, all[r]);
+    tutti_free(all);
+    return s;
 }
 
 /* A rank that waits for another polls, and would take a core from the opponent: the others sleep
@@ -144,10 +157,16 @@ static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
     return TUTTI_OK;
 }
 
-/* Steps in a row that are timed together, on both sides: several ranks end one within the next. */
+/* Steps that are timed together, on both sides. */
 static int steps_in_a_row(const tutti_trainer *t)
 {
     return t->ranks > 1 ? 2 : 1;
+}
+
+/* Since the one to warm up. */
+static int steps_done(const tutti_trainer *t, const step_options *s)
+{
+    return s->steps * (steps_in_a_row(t) + (t->ranks > 1));
 }
 
 static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
@@ -178,7 +197,7 @@ static double max_rss(void)
 static void print_json(const tutti_trainer *t, const step_options *s, const outcome *o,
                        double percent)
 {
-    const double per_step = 1.0 / (s->steps * steps_in_a_row(t));
+    const double per_step = 1.0 / steps_done(t, s);
     json_t *layers = json_array();
     for (int i = 0; i < t->net->layer_count; i++) {
         const tutti_layer_times l = tutti_model_times(t->model, i);
@@ -205,7 +224,7 @@ static void print_json(const tutti_trainer *t, const step_options *s, const outc
 static void print_text(const tutti_trainer *t, const step_options *s, const outcome *o,
                        double percent)
 {
-    const double ms = 1e3 / (s->steps * steps_in_a_row(t));
+    const double ms = 1e3 / steps_done(t, s);
     printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
     for (int i = 0; i < t->net->layer_count; i++) {
         const tutti_layer_times l = tutti_model_times(t->model, i);
