@@ -180,6 +180,7 @@ static tutti_status create_model(sim_rank *r, tutti_trainer *t)
         .workers = s->nodes,
         .worker = r->number,
         .groups = s->nodes > 1 ? s->plan->groups : NULL,
+        .late = s->prediction->late,
         .hooks = tutti_sync_hooks(t),
         .stand_in = t->stand_in,
     };

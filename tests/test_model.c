@@ -222,6 +222,24 @@ static void any_sharing_of_grains_gives_the_same_bits(void **state)
     }
 }
 
+static void any_number_of_late_layers_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        batch b = make_batch(nets[i]);
+        result want = run(&b, &b.options, 1);
+        for (int late = 1; late <= b.net->layer_count; late++) {
+            tutti_model_options o = b.options;
+            o.late = late;
+            result got = run(&b, &o, 1 + late % 3);
+            if (!equal(&got, &want)) fail_msg("net %zu differs with %d late layers", i, late);
+            tutti_free(got.gradient);
+        }
+        tutti_free(want.gradient);
+        free_batch(&b);
+    }
+}
+
 static void any_number_of_threads_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -416,16 +434,36 @@ static tutti_status weights_released(void *user, int layer)
     return note(user, 'r', layer);
 }
 
+static tutti_model_options with_trail(const batch *b, trail *t)
+{
+    tutti_model_options o = b->options;
+    o.hooks = (tutti_model_hooks){.user = t,
+                                  .before_forward = before_forward,
+                                  .gradient_ready = gradient_ready,
+                                  .weights_released = weights_released};
+    return o;
+}
+
+static void late_layers_come_last_and_upwards(void **state)
+{
+    (void)state;
+    batch b = make_batch("input 1 4 4\na fc 8\nb fc 8\nc fc 8\nd fc 5\nloss softmax\n");
+    trail t = {.fail_at = -1};
+    tutti_model_options o = with_trail(&b, &t);
+    o.late = 3;
+    tutti_model *m = make_model(&b, &o);
+    train(m, &b);
+    assert_string_equal(t.text, "f0 f1 f2 f3 g3 r3 g0 r0 g1 r1 g2 r2 ");
+    tutti_model_destroy(&m);
+    free_batch(&b);
+}
+
 static void hooks_are_called_in_order(void **state)
 {
     (void)state;
     batch b = make_batch(mlp);
     trail t = {.fail_at = -1};
-    tutti_model_options o = b.options;
-    o.hooks = (tutti_model_hooks){.user = &t,
-                                  .before_forward = before_forward,
-                                  .gradient_ready = gradient_ready,
-                                  .weights_released = weights_released};
+    tutti_model_options o = with_trail(&b, &t);
     tutti_model *m = make_model(&b, &o);
     train(m, &b);
     assert_string_equal(t.text, "f0 f1 g1 r1 g0 r0 ");
@@ -489,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_finite_differences),
         cmocka_unit_test(any_sharing_of_grains_gives_the_same_bits),
+        cmocka_unit_test(any_number_of_late_layers_gives_the_same_bits),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(evaluation_does_not_depend_on_the_batch),
@@ -496,6 +535,7 @@ int main(void)
         cmocka_unit_test(parameters_go_to_torch_and_back),
         cmocka_unit_test(initial_parameters_have_the_right_spread),
         cmocka_unit_test(hooks_are_called_in_order),
+        cmocka_unit_test(late_layers_come_last_and_upwards),
         cmocka_unit_test(a_layer_is_blamed_for_numbers_that_are_none),
         cmocka_unit_test(wrong_options_are_refused),
     };

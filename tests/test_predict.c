@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "plan/predict.h"
+#include "plan/slack.h"
 
 typedef struct fixture {
     tutti_net *net;
@@ -132,6 +133,82 @@ static void speech_net_is_hybrid_on_16_nodes(void **state)
     unload(&f);
 }
 
+/* The last late layer's name, "" for none. */
+static const char *last_late(const fixture *f, int nodes, int batch, bool overlap)
+{
+    const tutti_predict_options o = {batch, overlap, true};
+    tutti_plan *plan = best_plan(f, nodes, batch);
+    tutti_prediction *p = NULL;
+    assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
+    for (int l = 0; l < p->late; l++) assert_int_equal(plan->groups[l], nodes);
+    const char *name = p->late ? f->net->layers[p->late - 1].name : "";
+    tutti_prediction_destroy(&p);
+    tutti_plan_destroy(&plan);
+    return name;
+}
+
+static void layers_are_late_where_there_is_slack(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *net, *platform;
+        int nodes, batch;
+        const char *last;
+    } point[] = {
+        {"vgg-a", "cori-phase1", 128, 512, "conv3"},   /* little to exchange */
+        {"vgg-a", "cori-phase1", 1, 512, ""},          /* nobody to wait for */
+        {"overfeat-fast", "cori-phase1", 64, 256, ""}, /* exchanges as long as the slack */
+        {"overfeat-fast", "cori-phase1", 4, 256, "conv3"},
+        {"cd-dnn", "endeavor-fdr", 16, 1024, ""}, /* split from the first layers on */
+        {"cifar-vgg", "workstations-1g", 8, 256, ""},
+    };
+    for (size_t i = 0; i < sizeof point / sizeof *point; i++) {
+        fixture f = load(point[i].net, point[i].platform);
+        const char *last = last_late(&f, point[i].nodes, point[i].batch, true);
+        if (strcmp(last, point[i].last))
+            fail_msg("%s on %d nodes of %s: late up to '%s', not '%s'", point[i].net,
+                     point[i].nodes, point[i].platform, last, point[i].last);
+        assert_string_equal(last_late(&f, point[i].nodes, point[i].batch, false), "");
+        unload(&f);
+    }
+}
+
+/* Layers of 10, 20, 30 and 40 ms of weights; forward takes half of that. */
+static void slack_is_counted_from_a_gradient_to_its_use(void **state)
+{
+    (void)state;
+    enum { LAYERS = 4, NODES = 2 };
+    static const struct {
+        double comm_ms[LAYERS];
+        int late;
+    } row[] = {{{1, 1, 1, 1}, 3},  /* 5 ms before the second layer are not 200 / 32 */
+               {{13, 1, 1, 1}, 4}, /* 4 x 13 ms are 20 + 30 and some */
+               {{1, 1, 4, 1}, 4},  /* the third has 5 + 10 before it and 40 behind */
+               {{1, 1, 1, 100}, 3},
+               {{30, 1, 1, 1}, 0}}; /* not even all layers take 4 x 30 ms */
+    tutti_net *net = NULL;
+    tutti_plan *plan = NULL;
+    assert_int_equal(
+        tutti_net_parse(&net, "input 8\na fc 8\nb fc 8\nc fc 8\nd fc 8\nloss softmax\n", "t"),
+        TUTTI_OK);
+    assert_int_equal(tutti_plan_create(&plan, net, NODES), TUTTI_OK);
+    tutti_prediction *p = calloc(1, sizeof *p + (LAYERS + 1) * sizeof *p->layer);
+    assert_non_null(p);
+    p->layers = LAYERS + 1;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        for (int l = 0; l < LAYERS; l++) {
+            p->layer[l].compute.weights = 0.010 * (l + 1);
+            p->layer[l].compute.forward = 0.005 * (l + 1);
+            p->layer[l].comm = 0.001 * row[i].comm_ms[l];
+        }
+        p->layer[0].compute.data = 0.050;
+        assert_int_equal(tutti_slack_layers(net, plan, p), row[i].late);
+    }
+    free(p);
+    tutti_plan_destroy(&plan);
+    tutti_net_destroy(&net);
+}
+
 static void bad_platforms_are_named(void **state)
 {
     (void)state;
@@ -157,6 +234,8 @@ int main(void)
         cmocka_unit_test(convolutions_stay_data_parallel),
         cmocka_unit_test(never_worse_than_data_parallel),
         cmocka_unit_test(speech_net_is_hybrid_on_16_nodes),
+        cmocka_unit_test(layers_are_late_where_there_is_slack),
+        cmocka_unit_test(slack_is_counted_from_a_gradient_to_its_use),
         cmocka_unit_test(bad_platforms_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

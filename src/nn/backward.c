@@ -1,5 +1,6 @@
 /* Backwards through the net: for each layer the weight gradient first, so that it can travel
- * while backward-data and the layers below are computed; in split layers the other way round. */
+ * while backward-data and the layers below are computed; in split layers the other way round. Late
+ * weight gradients (nn/model.h) come at the end, the first layer's first. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
@@ -32,11 +33,11 @@ static void weight_gradient(const call *c)
         float *dw = node->gradient + (size_t)r * node->region.count;
         float *db = node->bias ? dw + node->region.weight_count : NULL;
         if (node->conv)
-            tutti_conv_backward_weights(node->conv, c->team, node->scratch[1], &grains, x, node->dy,
-                                        dw, db);
+            tutti_conv_backward_weights(node->conv, c->team, node->scratch[TUTTI_PASS_WEIGHTS],
+                                        &grains, x, node->dy, dw, db);
         else
-            tutti_fc_backward_weights(node->fc, c->team, node->scratch[1], &grains, node->channels,
-                                      x, node->dy, dw, db);
+            tutti_fc_backward_weights(node->fc, c->team, node->scratch[TUTTI_PASS_WEIGHTS], &grains,
+                                      node->channels, x, node->dy, dw, db);
     }
 }
 
@@ -44,20 +45,20 @@ static void weight_gradient(const call *c)
 
 static void backward_conv(const call *c)
 {
-    tutti_conv_backward_data(c->node->conv, c->team, c->node->scratch[1], c->n, c->node->dy,
-                             c->node->weight, c->in->mask, c->dx);
+    tutti_conv_backward_data(c->node->conv, c->team, c->node->scratch[TUTTI_PASS_DATA], c->n,
+                             c->node->dy, c->node->weight, c->in->mask, c->dx);
 }
 
 static void backward_fc(const call *c)
 {
     const tutti_node *node = c->node;
     if (node->members > 1)
-        tutti_fc_backward_data_roots(node->fc, c->team, node->scratch[1], c->n, node->first_leaf,
-                                     node->end_leaf, node->dy, node->weight,
+        tutti_fc_backward_data_roots(node->fc, c->team, node->scratch[TUTTI_PASS_DATA], c->n,
+                                     node->first_leaf, node->end_leaf, node->dy, node->weight,
                                      c->in->hops[c->in->hop_count - 1].partial);
     else
-        tutti_fc_backward_data(node->fc, c->team, node->scratch[1], c->n, node->channels, node->dy,
-                               node->weight, c->in->mask, c->dx);
+        tutti_fc_backward_data(node->fc, c->team, node->scratch[TUTTI_PASS_DATA], c->n,
+                               node->channels, node->dy, node->weight, c->in->mask, c->dx);
 }
 
 static void backward_maxpool(const call *c)
@@ -212,32 +213,49 @@ static tutti_status parameter_gradients(const call *c)
                                  : TUTTI_OK;
 }
 
+static call call_of(tutti_model *m, tutti_node *node, const tutti_pass *pass)
+{
+    const int n = tutti_node_samples(node, pass->n);
+    return (call){.m = m,
+                  .node = node,
+                  .pass = pass,
+                  .row = m->options.row,
+                  .team = m->options.team,
+                  .n = n,
+                  .count = (size_t)n * node->count,
+                  .in = &node->edges[0],
+                  .dx = node->edges[0].dx};
+}
+
+static tutti_status release_weights(const call *c)
+{
+    const tutti_model_hooks *hooks = &c->m->options.hooks;
+    return c->node->region.count && hooks->weights_released
+               ? hooks->weights_released(hooks->user, (int)(c->node - c->m->nodes))
+               : TUTTI_OK;
+}
+
 /* The weight gradient comes first, so that it can travel as long as possible. Only where the
  * gradient by the input must travel too, and everybody waits for that, it comes second, and the
  * weight gradient is computed meanwhile. */
 static tutti_status node_backward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
 {
-    const tutti_model_hooks *hooks = &m->options.hooks;
-    const int number = (int)(node - m->nodes), n = tutti_node_samples(node, pass->n);
+    const call c = call_of(m, node, pass);
     const bool has_inputs = wants_input_gradients(node);
     const bool inputs_first = has_inputs && node->members > 1;
-    const call c = {.m = m,
-                    .node = node,
-                    .pass = pass,
-                    .row = m->options.row,
-                    .team = m->options.team,
-                    .n = n,
-                    .count = (size_t)n * node->count,
-                    .in = &node->edges[0],
-                    .dx = node->edges[0].dx};
     if (!m->options.stand_in) deactivate(&c);
     if (inputs_first) TUTTI_TRY(input_gradients(&c));
-    TUTTI_TRY(parameter_gradients(&c));
+    if (!node->late) TUTTI_TRY(parameter_gradients(&c));
     if (has_inputs && !inputs_first) TUTTI_TRY(input_gradients(&c));
     if (has_inputs) TUTTI_TRY(deliver_input_gradients(&c));
-    if (node->region.count && hooks->weights_released)
-        TUTTI_TRY(hooks->weights_released(hooks->user, number));
-    return TUTTI_OK;
+    return node->late ? TUTTI_OK : release_weights(&c);
+}
+
+static tutti_status late_backward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
+{
+    const call c = call_of(m, node, pass);
+    TUTTI_TRY(parameter_gradients(&c));
+    return release_weights(&c);
 }
 
 tutti_status tutti_backward(tutti_model *m, const tutti_pass *pass)
@@ -246,6 +264,10 @@ tutti_status tutti_backward(tutti_model *m, const tutti_pass *pass)
         tutti_node *node = &m->nodes[i];
         if (node->dy || node->layer->kind == TUTTI_KIND_SOFTMAX)
             TUTTI_TRY(node_backward(m, node, pass));
+    }
+    for (int i = 0; i < m->node_count; i++) {
+        tutti_node *node = &m->nodes[i];
+        if (node->dy && node->late) TUTTI_TRY(late_backward(m, node, pass));
     }
     return TUTTI_OK;
 }

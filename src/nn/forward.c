@@ -78,14 +78,14 @@ typedef struct call {
 
 static void forward_conv(const call *c)
 {
-    tutti_conv_forward(c->node->conv, c->team, c->node->scratch[0], c->n, c->x, c->node->weight,
-                       c->node->bias, c->relu, c->node->y);
+    tutti_conv_forward(c->node->conv, c->team, c->node->scratch[TUTTI_PASS_FORWARD], c->n, c->x,
+                       c->node->weight, c->node->bias, c->relu, c->node->y);
 }
 
 static void forward_fc(const call *c)
 {
-    tutti_fc_forward(c->node->fc, c->team, c->node->scratch[0], c->n, c->node->channels, c->x,
-                     c->node->weight, c->node->bias, c->relu, c->node->y);
+    tutti_fc_forward(c->node->fc, c->team, c->node->scratch[TUTTI_PASS_FORWARD], c->n,
+                     c->node->channels, c->x, c->node->weight, c->node->bias, c->relu, c->node->y);
 }
 
 static void forward_maxpool(const call *c)

@@ -1,7 +1,7 @@
 /* Where everything of a step lies. All of it gets a place in one arena, by lifetimes: the forward
- * pass of layer i is time i, its backward pass time 2*layers-1-i, and what does not live at the
- * same time may share a place (nn/pack.h). An output lives until its last reader, forward or
- * backward. So little is needed in the backward pass:
+ * pass of layer i is time i, its backward pass time 2*layers-1-i, a late weight gradient time
+ * 2*layers+i, and what does not live at the same time may share a place (nn/pack.h). An output
+ * lives until its last reader, forward or backward. So little is needed in the backward pass:
  *
  *   - a ReLU has no backward pass: whoever reads its output zeroes the gradient where its own
  *     input is not positive;
@@ -22,6 +22,17 @@ typedef struct planner {
 static int backward_time(const tutti_model *m, int node)
 {
     return 2 * m->node_count - 1 - node;
+}
+
+/* When its weight gradient is computed. */
+static int weights_time(const tutti_model *m, int node)
+{
+    return m->nodes[node].late ? 2 * m->node_count + node : backward_time(m, node);
+}
+
+static int end_time(const tutti_model *m)
+{
+    return 3 * m->node_count;
 }
 
 static int new_piece(planner *p, size_t bytes, int begin, int end)
@@ -119,7 +130,7 @@ static void plan_input(planner *p, int i, int edge)
     if (*piece < 0) *piece = new_piece(p, floats * bytes, 0, 0);
     lives_at(p, *piece, i);
     if (!m->options.forward_only && needs_x(m, node, &node->edges[edge]))
-        lives_at(p, *piece, backward_time(m, i));
+        lives_at(p, *piece, weights_time(m, i));
 }
 
 /* What a layer reads, forward and perhaps backward: with hops between, the layer reads the last
@@ -141,7 +152,7 @@ static void plan_reading(planner *p, int i, int k)
             hop->stage_piece[0] = new_piece(p, tutti_hop_floats(hop) * sizeof(float), i, i);
     }
     if (source >= 0) lives_at(p, source, i);
-    if (source >= 0 && again) lives_at(p, source, backward_time(m, i));
+    if (source >= 0 && again) lives_at(p, source, weights_time(m, i));
 }
 
 static void plan_output(planner *p, int i)
@@ -158,7 +169,7 @@ static void plan_output(planner *p, int i)
     if (!m->options.forward_only && needs_y(m, node))
         lives_at(p, node->y_piece, backward_time(m, i));
     if (node->layer->kind == TUTTI_KIND_SOFTMAX) /* the caller reads it */
-        lives_at(p, node->y_piece, 2 * m->node_count);
+        lives_at(p, node->y_piece, end_time(m));
 }
 
 static void plan_hops_back(planner *p, tutti_edge *edge, int now)
@@ -179,6 +190,7 @@ static void plan_gradients(planner *p, int i)
     tutti_model *m = p->model;
     const int now = backward_time(m, i);
     tutti_node *node = &m->nodes[i];
+    if (node->late && node->dy_piece >= 0) lives_at(p, node->dy_piece, weights_time(m, i));
     for (int k = 0; k < node->layer->input_count; k++) {
         tutti_edge *edge = &node->edges[k];
         if (!edge->wants_dx) continue;
@@ -207,11 +219,14 @@ static void plan_own(planner *p, int i)
 {
     tutti_model *m = p->model;
     tutti_node *node = &m->nodes[i];
-    const int later = backward_time(m, i);
+    const int later = backward_time(m, i), latest = weights_time(m, i);
     const size_t scratch = scratch_bytes(node);
-    if (scratch) node->scratch_piece[0] = new_piece(p, scratch, i, i);
+    if (scratch) node->scratch_piece[TUTTI_PASS_FORWARD] = new_piece(p, scratch, i, i);
     if (m->options.forward_only) return;
-    if (scratch) node->scratch_piece[1] = new_piece(p, scratch, later, later);
+    if (scratch) node->scratch_piece[TUTTI_PASS_WEIGHTS] = new_piece(p, scratch, latest, latest);
+    node->scratch_piece[TUTTI_PASS_DATA] = scratch && node->late
+                                               ? new_piece(p, scratch, later, later)
+                                               : node->scratch_piece[TUTTI_PASS_WEIGHTS];
     if (node->layer->kind == TUTTI_KIND_MAXPOOL && node->edges[0].wants_dx)
         node->tap_piece =
             new_piece(p, tutti_max_pool_tap_bytes(&node->pool, node->samples), i, later);
@@ -258,8 +273,8 @@ static void set_addresses(const planner *p)
         node->y = address(p, node->y_piece);
         node->dy = address(p, node->dy_piece);
         node->tap = address(p, node->tap_piece);
-        node->scratch[0] = address(p, node->scratch_piece[0]);
-        node->scratch[1] = address(p, node->scratch_piece[1]);
+        for (int pass = 0; pass < TUTTI_PASSES; pass++)
+            node->scratch[pass] = address(p, node->scratch_piece[pass]);
         for (int k = 0; k < node->layer->input_count; k++) set_edge_addresses(p, &node->edges[k]);
     }
 }
@@ -268,7 +283,7 @@ static int most_pieces(const tutti_model *m)
 {
     int count = 2;
     for (int i = 0; i < m->node_count; i++) {
-        count += 5 + m->nodes[i].layer->input_count;
+        count += 6 + m->nodes[i].layer->input_count;
         for (int k = 0; k < m->nodes[i].layer->input_count; k++)
             count += 5 * m->nodes[i].edges[k].hop_count;
     }

@@ -208,9 +208,10 @@ static tutti_status init_node(tutti_model *m, int i)
     tutti_node *node = &m->nodes[i];
     node->layer = &m->net->layers[i];
     node->y_piece = node->dy_piece = node->tap_piece = -1;
-    node->scratch_piece[0] = node->scratch_piece[1] = -1;
+    for (int pass = 0; pass < TUTTI_PASSES; pass++) node->scratch_piece[pass] = -1;
     node->pixels = node->layer->out.h * node->layer->out.w;
     TUTTI_TRY(choose_life(m, node));
+    node->late = i < m->options.late && node->layer->weight >= 0 && node->members == 1;
     TUTTI_TRY(init_edges(m, node));
     if (node->layer->kind == TUTTI_KIND_MAXPOOL || node->layer->kind == TUTTI_KIND_AVGPOOL)
         node->pool = pool_shape(&node->layer->window);

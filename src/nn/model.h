@@ -50,7 +50,7 @@ typedef tutti_status tutti_layer_hook(void *user, int layer);
 typedef struct tutti_model_hooks {
     void *user;
     tutti_layer_hook *before_forward;   /* about to read the layer's parameters */
-    tutti_layer_hook *gradient_ready;   /* its gradient is complete; backward-data comes next */
+    tutti_layer_hook *gradient_ready;   /* its gradient is complete */
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
     tutti_layer_hook *start_move;       /* it will be asked for soon: begin if you can */
@@ -77,6 +77,8 @@ typedef struct tutti_model_options {
     bool forward_only;   /* no gradients, and much less memory */
     uint64_t seed;       /* of dropout */
     const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
+    int late; /* of the whole layers among the first so many the weight gradients come after all */
+              /* gradients by inputs, the first layer's first: see plan/slack.h */
     tutti_model_hooks hooks;
     const tutti_stand_in *stand_in; /* NULL computes */
 } tutti_model_options;

@@ -36,6 +36,7 @@ typedef struct tutti_node {
     int first_channel;
     size_t count; /* floats of a sample of the output */
 
+    bool late; /* its weight gradient comes at the end */
     tutti_region region;
     const float *weight, *bias;
     float *gradient; /* [roots][region.count] */
@@ -45,9 +46,9 @@ typedef struct tutti_node {
     int *grain_begin; /* [grain_count + 1], counted from first_sample */
 
     float *y, *dy;
-    uint16_t *tap;                                      /* max pooling */
-    void *scratch[2];                                   /* forward, backward */
-    int y_piece, dy_piece, tap_piece, scratch_piece[2]; /* -1 for none */
+    uint16_t *tap;                                                 /* max pooling */
+    void *scratch[TUTTI_PASSES];                                   /* one for each pass */
+    int y_piece, dy_piece, tap_piece, scratch_piece[TUTTI_PASSES]; /* -1 for none */
 
     tutti_layer_times times;
 } tutti_node;

@@ -18,6 +18,7 @@
 typedef struct tutti_plan {
     int nodes;
     int layers;   /* of the net */
+    int late;     /* of the first so many layers the weight gradients come last: plan/slack.h */
     int groups[]; /* of each layer of the net */
 } tutti_plan;
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/tree.h"
 #include "kernel/fc.h"
+#include "plan/slack.h"
 #include "plan/timeline.h"
 
 enum { FLOAT_BYTES = 4, OPS_PER_LAYER = 12 };
@@ -158,25 +159,51 @@ static double move_back_seconds(const builder *b, int layer)
     return l->trains_below ? fmax(move_seconds(b, layer, true) - hidden, 0) : 0;
 }
 
+static bool exchanges(const builder *b, int layer)
+{
+    return b->net->layers[layer].weight >= 0 && b->lives[layer] > 1;
+}
+
+static void add_weights(builder *b, int layer)
+{
+    add_op(b, TUTTI_OP_COMPUTE, layer, b->out->layer[layer].compute.weights);
+    if (exchanges(b, layer) && b->options->overlap) add_op(b, TUTTI_OP_SUBMIT, layer, 0);
+}
+
+static void add_release(builder *b, int layer)
+{
+    if (!exchanges(b, layer)) add_op(b, TUTTI_OP_COMPUTE, -1, b->out->layer[layer].update);
+    else if (b->options->overlap) add_op(b, TUTTI_OP_GATE, layer, 0);
+}
+
+static bool is_late(const builder *b, int layer)
+{
+    return layer < b->out->late && b->net->layers[layer].weight >= 0;
+}
+
 static void add_backward(builder *b, int layer)
 {
     const tutti_layer *l = &b->net->layers[layer];
     const tutti_layer_prediction *p = &b->out->layer[layer];
-    const bool exchanges = l->weight >= 0 && b->lives[layer] > 1;
     const bool inputs_first = b->lives[layer] < b->plan->nodes;
     if (l->trains_below && inputs_first) add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
-    add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.weights);
-    if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_SUBMIT, layer, 0);
+    if (!is_late(b, layer)) add_weights(b, layer);
     if (l->trains_below && !inputs_first) add_op(b, TUTTI_OP_COMPUTE, layer, p->compute.data);
     add_op(b, TUTTI_OP_EXCHANGE, layer, move_back_seconds(b, layer));
-    if (exchanges && b->options->overlap) add_op(b, TUTTI_OP_GATE, layer, 0);
-    if (!exchanges) add_op(b, TUTTI_OP_COMPUTE, -1, p->update);
+    if (!is_late(b, layer)) add_release(b, layer);
+}
+
+static void add_late(builder *b, int layer)
+{
+    if (!is_late(b, layer)) return;
+    add_weights(b, layer);
+    add_release(b, layer);
 }
 
 static void add_exchanges_at_the_end(builder *b)
 {
     for (int i = b->net->layer_count - 1; i >= 0; i--)
-        if (b->net->layers[i].weight >= 0 && b->lives[i] > 1) {
+        if (exchanges(b, i)) {
             add_op(b, TUTTI_OP_SUBMIT, i, 0);
             add_op(b, TUTTI_OP_GATE, i, 0);
             add_op(b, TUTTI_OP_WAIT, i, 0);
@@ -188,11 +215,14 @@ static void run(builder *b)
     tutti_prediction *out = b->out;
     place_layers(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
+    const bool overlaps = b->plan->nodes > 1 && b->options->overlap;
+    out->late = overlaps ? tutti_slack_layers(b->net, b->plan, out) : 0;
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));
     add_op(b, TUTTI_OP_COMPUTE, -1, out->input_s);
     if (b->plan->nodes > 1) add_op(b, TUTTI_OP_EXCHANGE, -1, b->platform->meeting);
     for (int i = 0; i < b->net->layer_count; i++) add_forward(b, i);
     for (int i = b->net->layer_count - 1; i >= 0; i--) add_backward(b, i);
+    for (int i = 0; i < out->late; i++) add_late(b, i);
     if (!b->options->overlap) add_exchanges_at_the_end(b);
     const tutti_channel channel = {b->platform->steals, b->platform->beside, !b->options->priority};
     out->step_s =

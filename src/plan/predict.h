@@ -26,6 +26,7 @@ typedef struct tutti_prediction {
     double step_s, compute_s, exposed_s, comm_s; /* step = compute + exposed */
     double input_s;                              /* of it outside the layers */
     double memory;                               /* bytes of a node */
+    int late; /* of the first so many layers the weight gradients come last: plan/slack.h */
     int layers;
     tutti_layer_prediction layer[];
 } tutti_prediction;

@@ -107,7 +107,10 @@ static tutti_status find_and_predict(tutti_trainer *t, bool searches)
             memcpy(t->plan->groups, best->groups, sizeof *best->groups * (size_t)best->layers);
     }
     if (s == TUTTI_OK) s = tutti_predict_step(&prediction, t->net, platform, t->plan, &o);
-    if (s == TUTTI_OK) t->prediction = prediction;
+    if (s == TUTTI_OK) {
+        t->prediction = prediction;
+        t->plan->late = prediction->late;
+    }
     tutti_plan_destroy(&best);
     tutti_platform_destroy(&platform);
     return s;
@@ -127,6 +130,7 @@ tutti_status tutti_trainer_choose_plan(tutti_trainer *t, bool evaluates_only)
         tutti_comm_agree(t->comm, named_plan(t, searches || evaluates_only ? "data" : given)));
     if (evaluates_only) return TUTTI_OK;
     TUTTI_TRY(tutti_comm_agree(t->comm, t->rank == 0 ? find_and_predict(t, searches) : TUTTI_OK));
+    TUTTI_TRY(tutti_comm_broadcast(t->comm, 0, &t->plan->late, sizeof t->plan->late));
     return tutti_comm_broadcast(t->comm, 0, t->plan->groups,
                                 sizeof *t->plan->groups * (size_t)t->plan->layers);
 }

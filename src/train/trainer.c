@@ -132,6 +132,7 @@ static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
         .forward_only = evaluates_only,
         .seed = t->options->seed,
         .groups = t->ranks > 1 ? t->plan->groups : NULL,
+        .late = t->plan->late,
         .hooks = evaluates_only ? (tutti_model_hooks){0} : tutti_sync_hooks(t),
     };
     return tutti_model_create(&t->model, t->net, &o);
