@@ -29,7 +29,7 @@ typedef struct data_run_shape {
 
 /* The second-level cache holds a panel's dy of the run (an eighth), so many (a power of two) that
  * few of the tree's joins leave the registers' neighbourhood; the weights, which all panels use (a
- * quarter); and the stacks over runs (half). */
+ * quarter at most); the same of the job that follows; and the stacks over runs (a quarter). */
 static data_run_shape data_run_of(const tutti_fc *fc, int n)
 {
     const int blocks = tutti_fc_blocks(tutti_fc_least(n < 1 ? 1 : n, TUTTI_FC_SAMPLES));
@@ -39,7 +39,7 @@ static data_run_shape data_run_of(const tutti_fc *fc, int n)
     int leaves = panels > 1 ? fc->kernels->data_leaves : LEAVES_ALONE;
     while (leaves > 1 && leaves * leaf > fc->caches.l2 / 8) leaves /= 2;
     const int levels = tutti_tree_height(tutti_ceil_div(tutti_fc_leaves(fc), leaves)) + 1;
-    const size_t stacks = fc->caches.l2 / 2 / (blocks * sample_block * (size_t)levels);
+    const size_t stacks = fc->caches.l2 / 4 / (blocks * sample_block * (size_t)levels);
     const size_t weights = fc->caches.l2 / 4 / ((size_t)leaves * TUTTI_FC_LEAF * sizeof(float));
     const size_t fit = (stacks < weights ? stacks : weights) / LEAST_INPUTS * LEAST_INPUTS;
     return (data_run_shape){leaves, fit < LEAST_INPUTS  ? LEAST_INPUTS
@@ -79,7 +79,6 @@ typedef struct data_pass {
     float *dy_transposed, *near, *far, *tile; /* but for dy one after the other, per thread */
     size_t far_floats, tile_floats;
     data_run_shape run;
-    bool fetch; /* the weights come from memory, faster than they are used */
 } data_pass;
 
 static void data_pack_member(void *arg, int member, int size)
@@ -95,48 +94,82 @@ static void data_pack_member(void *arg, int member, int size)
         pass->dy_row, pass->dy_transposed + part.b * block + (size_t)column * TUTTI_BLOCK, block);
 }
 
-/* All sample blocks of 'part' (b) for inputs 'input' .. 'input_end'-1: run after run of leaves. */
-static void data_run(const data_pass *pass, const tutti_fc_part *part, int input, int input_end,
-                     int member)
+static int run_blocks(const data_pass *pass)
 {
-    const tutti_fc *fc = pass->fc;
-    const int blocks = part->b_end - part->b, leaves = leaves_of(pass->outputs);
-    const int panels = tutti_ceil_div(blocks, fc->kernels->data_blocks), inputs = input_end - input;
-    const int runs = tutti_ceil_div(leaves, pass->run.leaves), levels = tutti_tree_height(runs) + 1;
-    const int run_blocks = pass->run.leaves * TUTTI_FC_LEAF / TUTTI_BLOCK,
-              all = tutti_fc_blocks(pass->outputs);
-    const size_t w_block = (size_t)fc->in * TUTTI_BLOCK;
-    const size_t dy_block = dy_block_floats(pass->outputs);
-    float *far = pass->far + member * pass->far_floats;
-    float *tile = pass->tile + member * pass->tile_floats;
-    for (int run = 0; run < runs; run++)
-        for (int p = 0; p < panels; p++) {
-            const int first = tutti_share_begin(blocks, panels, p), o = run * run_blocks;
-            fc->kernels->data(&(tutti_fc_data_job){
-                .inputs = inputs,
-                .blocks = tutti_share_begin(blocks, panels, p + 1) - first,
-                .run = run,
-                .runs = runs,
-                .output_blocks = tutti_fc_least(run_blocks, all - o),
-                .w = pass->w + o * w_block + (size_t)input * TUTTI_BLOCK,
-                .w_block = w_block,
-                .dy = pass->dy_transposed + (part->b + first) * dy_block +
-                      (size_t)o * TUTTI_BLOCK * TUTTI_BLOCK,
-                .dy_block = dy_block,
-                .near = pass->near + (size_t)member * TUTTI_FC_NEAR_STACK,
-                .far = far + (size_t)first * TUTTI_BLOCK * inputs * levels,
-                .levels = levels,
-                .dx = tile + (size_t)first * TUTTI_BLOCK,
-                .dx_row = (size_t)blocks * TUTTI_BLOCK,
-                .fetch =
-                    pass->fetch && p == 0 ? tutti_fc_least(run_blocks, all - o - run_blocks) : 0,
-            });
-        }
-    const int sample = part->b * TUTTI_BLOCK;
-    const size_t at = (size_t)sample * fc->in + input;
-    fc->kernels->unpack_transposed(tutti_fc_least(part->b_end * TUTTI_BLOCK, pass->n) - sample,
-                                   inputs, tile, (size_t)blocks * TUTTI_BLOCK,
-                                   pass->mask ? pass->mask + at : NULL, pass->dx + at, fc->in);
+    return pass->run.leaves * TUTTI_FC_LEAF / TUTTI_BLOCK;
+}
+
+/* Weights of run 'run' from 'input' on, and dy of a block of samples. */
+static const float *weights_of(const data_pass *pass, int run, int input)
+{
+    return pass->w + ((size_t)run * run_blocks(pass) * pass->fc->in + input) * TUTTI_BLOCK;
+}
+
+static const float *dy_of(const data_pass *pass, int run, int block)
+{
+    return pass->dy_transposed + block * dy_block_floats(pass->outputs) +
+           (size_t)run * run_blocks(pass) * TUTTI_BLOCK * TUTTI_BLOCK;
+}
+
+/* Some inputs of all sample blocks of 'part' (b), which a thread does at a time. */
+typedef struct data_piece {
+    const data_pass *pass;
+    const tutti_fc_part *part;
+    int input, input_end, member;
+    int runs, panels;
+} data_piece;
+
+/* Weights of the run after 'run', or of the piece after this one; NULL: there is none. */
+static const float *weights_after(const data_piece *piece, int run)
+{
+    if (run + 1 < piece->runs) return weights_of(piece->pass, run + 1, piece->input);
+    if (piece->input_end == piece->part->a_end * TUTTI_BLOCK) return NULL;
+    return weights_of(piece->pass, 0, piece->input_end);
+}
+
+static void data_panel(const data_piece *piece, int run, int panel)
+{
+    const data_pass *pass = piece->pass;
+    const tutti_fc_kernels *kernels = pass->fc->kernels;
+    const int blocks = piece->part->b_end - piece->part->b;
+    const int first = tutti_share_begin(blocks, piece->panels, panel);
+    const int end = tutti_share_begin(blocks, piece->panels, panel + 1);
+    const int inputs = piece->input_end - piece->input, levels = tutti_tree_height(piece->runs) + 1;
+    const bool last = end == blocks;
+    kernels->data(&(tutti_fc_data_job){
+        .inputs = inputs,
+        .blocks = end - first,
+        .run = run,
+        .runs = piece->runs,
+        .output_blocks = tutti_fc_least(run_blocks(pass),
+                                        tutti_fc_blocks(pass->outputs) - run * run_blocks(pass)),
+        .w = weights_of(pass, run, piece->input),
+        .w_block = (size_t)pass->fc->in * TUTTI_BLOCK,
+        .dy = dy_of(pass, run, piece->part->b + first),
+        .dy_block = dy_block_floats(pass->outputs),
+        .near = pass->near + (size_t)piece->member * TUTTI_FC_NEAR_STACK,
+        .far = pass->far + piece->member * pass->far_floats +
+               (size_t)first * TUTTI_BLOCK * inputs * levels,
+        .levels = levels,
+        .dx = pass->tile + piece->member * pass->tile_floats + (size_t)first * TUTTI_BLOCK,
+        .dx_row = (size_t)blocks * TUTTI_BLOCK,
+        .next_w = last ? weights_after(piece, run) : NULL,
+        .next_dy = dy_of(pass, (run + last) % piece->runs, piece->part->b + (last ? 0 : end)),
+    });
+}
+
+/* Run after run of leaves, panel after panel of samples; then what came of it is put in place. */
+static void data_inputs(const data_piece *piece)
+{
+    const data_pass *pass = piece->pass;
+    for (int run = 0; run < piece->runs; run++)
+        for (int p = 0; p < piece->panels; p++) data_panel(piece, run, p);
+    const int sample = piece->part->b * TUTTI_BLOCK, end = piece->part->b_end * TUTTI_BLOCK;
+    const size_t at = (size_t)sample * pass->fc->in + piece->input;
+    pass->fc->kernels->unpack_transposed(
+        tutti_fc_least(end, pass->n) - sample, piece->input_end - piece->input,
+        pass->tile + piece->member * pass->tile_floats, (size_t)(end - sample),
+        pass->mask ? pass->mask + at : NULL, pass->dx + at, pass->fc->in);
 }
 
 static void data_member(void *arg, int member, int size)
@@ -148,7 +181,15 @@ static void data_member(void *arg, int member, int size)
     for (int b = mine.b; b < mine.b_end; b += step) {
         const tutti_fc_part part = {mine.a, mine.a_end, b, tutti_fc_least(b + step, mine.b_end)};
         for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->run.inputs)
-            data_run(pass, &part, i, tutti_fc_least(i + pass->run.inputs, end), member);
+            data_inputs(&(data_piece){
+                .pass = pass,
+                .part = &part,
+                .input = i,
+                .input_end = tutti_fc_least(i + pass->run.inputs, end),
+                .member = member,
+                .runs = tutti_ceil_div(leaves_of(pass->outputs), pass->run.leaves),
+                .panels = tutti_ceil_div(part.b_end - part.b, pass->fc->kernels->data_blocks),
+            });
     }
 }
 
@@ -158,8 +199,6 @@ static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
     TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
     pass->run = data_run_of(fc, pass->n);
-    pass->fetch =
-        pass->n <= TUTTI_BLOCK && tutti_fc_beyond_caches(fc, (size_t)pass->outputs * fc->in);
     pass->far_floats = data_stack_floats(fc, pass->n);
     pass->tile_floats = data_dx_floats(fc, pass->n);
     pass->dy_transposed =

@@ -3,15 +3,20 @@
 
 #include "kernel/fc_tile.h"
 
-/* Wide tiles read dy from the second-level cache and weights from memory: they fetch both some
- * steps ahead. For narrow ones that is too much to do beside. */
+/* Fetching. Operands come to the second-level cache a job ahead, to the first some steps ahead: the
+ * next job's weights and dy beside this one's, weights two blocks and dy 8 steps before their use.
+ * Every step fetches a few lines, never all that a block needs at once: prefetches that wait for
+ * memory occupy what loads need to get at the second level, and a burst of them stops multiplying
+ * for as long as memory takes, which with other programs on the same memory is what decides. Narrow
+ * tiles have time for the next job's weights only. */
 enum {
-    FETCHES = VLEN == 16,
-    FETCH_AHEAD = 8,   /* steps, of dy */
-    WEIGHTS_AHEAD = 2, /* blocks of 16 steps, of weights */
+    WIDE = VLEN == 16,
+    DY_AHEAD = 8,      /* steps */
+    WEIGHTS_AHEAD = 2, /* blocks of 16 steps */
     LEAF_BLOCKS = TUTTI_FC_LEAF / TUTTI_BLOCK,
     TAIL = 4,                /* steps at the end of a leaf, ... */
     PAIR = VLEN > 1 ? 2 : 1, /* ... for so many rows at a time */
+    SHORT_BLOCK = TUTTI_BLOCK - TAIL,
 };
 
 /* A leaf of a tile, and what becomes of it: the sums that wait are joined to it from the top of the
@@ -21,6 +26,7 @@ typedef struct leaf_job {
     const float *w, *dy;
     const float *next; /* weights of the leaf after this one */
     size_t w_block, dy_block;
+    ptrdiff_t w_ahead, dy_ahead; /* floats from this job's to the next one's; 0: none */
     int output_blocks;
     int joins, far_joins;
     const float *top, *far_top;
@@ -28,16 +34,47 @@ typedef struct leaf_job {
     size_t to_row;
 } leaf_job;
 
+/* Weights that a block of steps fetches: as many as it multiplies by. */
+typedef struct fetched {
+    const float *near, *far; /* to the first level, to the second */
+} fetched;
+
+INLINE void fetch_weights(const fetched *w, int rows, int k)
+{
+    const int share = (rows * TUTTI_BLOCK + SHORT_BLOCK - 1) / SHORT_BLOCK; /* floats a step */
+    UNROLL(2)
+    for (int i = 0; i < share; i += TUTTI_BLOCK) {
+        if (WIDE) __builtin_prefetch(w->near + k * share + i, 0, 3);
+        if (WIDE || w->far) FETCH(w->far + k * share + i);
+    }
+}
+
 /* 'steps' of 16 outputs. */
 INLINE void data_block(vf *acc, int rows, int blocks, const float *w, const float *dy,
-                       size_t dy_block, int steps)
+                       const leaf_job *job, const fetched *later, int steps)
 {
+    const size_t dy_block = job->dy_block;
+    const ptrdiff_t dy_ahead = job->dy_ahead;
     for (int k = 0; k < steps; k++) {
         step(acc, rows, blocks, w + k, TUTTI_BLOCK, dy, dy_block);
         UNROLL(4)
-        for (int b = 0; b < blocks * FETCHES; b++)
-            __builtin_prefetch(dy + b * dy_block + FETCH_AHEAD * TUTTI_BLOCK, 0, 3);
+        for (int b = 0; b < blocks * WIDE; b++)
+            __builtin_prefetch(dy + b * dy_block + DY_AHEAD * TUTTI_BLOCK, 0, 3);
+        if (WIDE) FETCH(dy + dy_ahead);
+        fetch_weights(later, rows, k);
         dy += TUTTI_BLOCK;
+    }
+}
+
+/* What data_block fetches of dy, for steps 'k' and 'k' + 1 of the tail. */
+INLINE void fetch_tail(const float *const *column, int blocks, ptrdiff_t dy_ahead, int k)
+{
+    UNROLL(2)
+    for (int i = k; i < k + 2; i++) {
+        UNROLL(4)
+        for (int b = 0; b < blocks; b++)
+            __builtin_prefetch(column[b] + (DY_AHEAD + i) * TUTTI_BLOCK, 0, 3);
+        FETCH(column[0] + dy_ahead + i * TUTTI_BLOCK);
     }
 }
 
@@ -84,13 +121,7 @@ INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float
     for (int r = 0; r < rows; r += PAIR) {
         vf *sums = acc + r * count;
         tail_steps(sums, blocks, w + r * TUTTI_BLOCK, column);
-        if (FETCHES && r < TAIL) {
-            UNROLL(4)
-            for (int b = 0; b < blocks; b++) {
-                __builtin_prefetch(column[b] + (FETCH_AHEAD + r) * TUTTI_BLOCK, 0, 3);
-                __builtin_prefetch(column[b] + (FETCH_AHEAD + r + 1) * TUTTI_BLOCK, 0, 3);
-            }
-        }
+        if (WIDE && r < TAIL) fetch_tail(column, blocks, job->dy_ahead, r);
         UNROLL(2)
         for (int j = 0; j < (joins < 0 ? 0 : joins); j++)
             add_from(sums, PAIR * count, top + r * row - j * slot);
@@ -105,25 +136,32 @@ INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float
     }
 }
 
+/* What to fetch beside the block at 'w', 'left' blocks before the leaf's end. */
+INLINE fetched fetched_beside(const leaf_job *job, const float *w, int left)
+{
+    return (fetched){.near = left > WEIGHTS_AHEAD
+                                 ? w + WEIGHTS_AHEAD * job->w_block
+                                 : job->next + (WEIGHTS_AHEAD - left) * job->w_block,
+                     .far = WIDE || job->w_ahead ? w + job->w_ahead : NULL};
+}
+
 INLINE void data_leaf(int rows, int blocks, int joins, const leaf_job *job)
 {
     vf acc[TILE];
-    const size_t w_block = job->w_block, dy_block = job->dy_block;
+    const size_t w_block = job->w_block;
     const float *w = job->w, *dy = job->dy;
     zero(acc, rows * blocks * VECS);
-    for (int left = job->output_blocks;;) {
-        const float *later = left > WEIGHTS_AHEAD ? w + WEIGHTS_AHEAD * w_block
-                                                  : job->next + (WEIGHTS_AHEAD - left) * w_block;
-        UNROLL(28)
-        for (int r = 0; r < rows * FETCHES; r++) __builtin_prefetch(later + r * TUTTI_BLOCK, 0, 3);
-        if (--left == 0) break;
-        data_block(acc, rows, blocks, w, dy, dy_block, TUTTI_BLOCK);
+    for (int left = job->output_blocks;; left--) {
+        const fetched later = fetched_beside(job, w, left);
+        if (left == 1) {
+            data_block(acc, rows, blocks, w, dy, job, &later, SHORT_BLOCK);
+            break;
+        }
+        data_block(acc, rows, blocks, w, dy, job, &later, TUTTI_BLOCK);
         w += w_block;
         dy += TUTTI_BLOCK * TUTTI_BLOCK;
     }
-    data_block(acc, rows, blocks, w, dy, dy_block, TUTTI_BLOCK - TAIL);
-    data_tail(acc, rows, blocks, w + TUTTI_BLOCK - TAIL, dy + (TUTTI_BLOCK - TAIL) * TUTTI_BLOCK,
-              joins, job);
+    data_tail(acc, rows, blocks, w + SHORT_BLOCK, dy + SHORT_BLOCK * TUTTI_BLOCK, joins, job);
 }
 
 /* A leaf of a wide tile is a function of its own, for the compiler runs out of registers for
@@ -140,15 +178,16 @@ INLINE void do_leaf(int rows, int blocks, int joins, const leaf_job *job, const 
     else (joins >= 0 && joins < 3 ? fns->joined[joins] : fns->any)(job);
 }
 
-/* Fetches the weights of the run that follows. */
-INLINE void fetch_run(const tutti_fc_data_job *job, int input, int rows, int leaf)
+/* How far ahead a tile fetches: weights of the same rows, and one block of samples of dy. */
+INLINE ptrdiff_t weights_ahead(const tutti_fc_data_job *job)
 {
-    for (int o = leaf * LEAF_BLOCKS; o < (leaf + 1) * LEAF_BLOCKS && o < job->fetch; o++) {
-        const float *w =
-            job->w + (o + job->output_blocks) * job->w_block + (size_t)input * TUTTI_BLOCK;
-        UNROLL(28)
-        for (int r = 0; r < rows; r++) FETCH(w + r * TUTTI_BLOCK);
-    }
+    return job->next_w ? job->next_w - job->w : 0;
+}
+
+INLINE ptrdiff_t dy_ahead(const tutti_fc_data_job *job, int tile, int blocks)
+{
+    if (!job->next_dy || tile >= blocks) return 0;
+    return job->next_dy - job->dy + tile * (ptrdiff_t)job->dy_block;
 }
 
 /* A leaf that others of the run follow. */
@@ -163,12 +202,13 @@ INLINE void inner_leaf(const tutti_fc_data_job *job, int input, int rows, int bl
                            .next = w + LEAF_BLOCKS * job->w_block,
                            .w_block = job->w_block,
                            .dy_block = job->dy_block,
+                           .w_ahead = weights_ahead(job),
+                           .dy_ahead = dy_ahead(job, input / rows, blocks),
                            .output_blocks = LEAF_BLOCKS,
                            .joins = joins,
                            .top = job->near + (depth ? depth - 1 : 0) * slot,
                            .to = job->near + (depth - joins) * slot,
                            .to_row = row};
-    if (job->fetch) fetch_run(job, input, rows, leaf);
     do_leaf(rows, blocks, joins, &part, fns);
 }
 
@@ -189,6 +229,8 @@ INLINE void last_leaf(const tutti_fc_data_job *job, int input, int rows, int blo
         .next = w + rows * TUTTI_BLOCK,
         .w_block = job->w_block,
         .dy_block = job->dy_block,
+        .w_ahead = weights_ahead(job),
+        .dy_ahead = dy_ahead(job, input / rows, blocks),
         .output_blocks = job->output_blocks - leaf * LEAF_BLOCKS,
         .joins = depth,
         .far_joins = far_joins,
@@ -197,7 +239,6 @@ INLINE void last_leaf(const tutti_fc_data_job *job, int input, int rows, int blo
         .to = last ? job->dx + input * job->dx_row : far + (far_depth - far_joins) * slot,
         .to_row = last ? job->dx_row : row,
     };
-    if (job->fetch) fetch_run(job, input, rows, leaf);
     do_leaf(rows, blocks, -1, &part, fns);
 }
 

@@ -41,7 +41,8 @@ typedef struct tutti_fc_data_job {
     int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
     float *dx;   /* [inputs][blocks][16 samples], dx_row apart; written by the last run */
     size_t dx_row;
-    int fetch; /* meanwhile fetch the weights of so many blocks of outputs after this run's */
+    const float *next_w,
+        *next_dy; /* of the job that follows, to be fetched meanwhile; NULL: none */
 } tutti_fc_data_job;
 
 /* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is

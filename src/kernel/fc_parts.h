@@ -16,7 +16,7 @@ struct tutti_fc {
 };
 
 enum {
-    TUTTI_FC_SAMPLES = 256, /* that backward-data holds in cache at a time */
+    TUTTI_FC_SAMPLES = 128, /* that backward-data holds in cache at a time */
     TUTTI_FC_NEAR_STACK = TUTTI_TREE_LEVELS * TUTTI_FC_NEAR, /* floats, per thread */
 };
 

@@ -276,23 +276,18 @@ INLINE void sweep_row(vf *sum, const vf *dy, int grains, int samples, const floa
     if (grains == 4) join(sum, sum + 2 * VECS);
 }
 
-/* Brings to the first level what the next 16 rows need of x, or the next grains' first rows. */
-INLINE void fetch_lines(const float *from, int lines)
-{
-    UNROLL(16)
-    for (int s = 0; s < lines; s++) __builtin_prefetch(from + s * TUTTI_BLOCK, 0, 3);
-}
-
-/* And the lines of FETCH_ROWS rows of dw that the last sweep will write: those of all its rows at
- * once would hold it up for longer than it computes. */
+/* Brings to the first level the lines of FETCH_ROWS rows of dw that the last sweep will write: those
+ * of all its rows at once would hold it up for longer than it computes. */
 INLINE void fetch_gradient(const float *dw)
 {
     UNROLL(4)
     for (int r = 0; r < FETCH_ROWS; r++) __builtin_prefetch(dw + r * TUTTI_BLOCK, 1, 3);
 }
 
-/* All rows. 'joins' is the job's, known to the compiler, or negative: a loop of unknown length
- * within the loop over rows would be mispredicted in every call. */
+/* All rows, each of which fetches a line of the x of the next 16, or of the next grains' first 16: a
+ * burst of prefetches would hold up the loads behind it. 'joins' is the job's, known to the
+ * compiler, or negative: a loop of unknown length within the loop over rows would be mispredicted
+ * in every call. */
 INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int samples, int joins,
                        bool stream)
 {
@@ -301,7 +296,7 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int sampl
     const float *x = job->x, *top = job->top, *fetch = job->fetch;
     float *to = job->to;
     for (int left = job->rows; left > 0; left -= TUTTI_BLOCK, x += x_block) {
-        fetch_lines(left > TUTTI_BLOCK ? x + x_block : job->x + held * TUTTI_BLOCK, held);
+        const float *next = left > TUTTI_BLOCK ? x + x_block : job->x + held * TUTTI_BLOCK;
         if (fetch) {
             fetch_gradient(fetch);
             fetch += FETCH_ROWS * TUTTI_BLOCK;
@@ -309,6 +304,7 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int sampl
         UNROLL(4)
         for (int r = 0; r < TUTTI_BLOCK; r++) {
             vf sum[4 * VECS];
+            if (r < held) __builtin_prefetch(next + r * TUTTI_BLOCK, 0, 3);
             sweep_row(sum, dy, grains, samples, x + r);
             const float *waiting = top + r * TUTTI_BLOCK;
             if (joins == 1) add_from(sum, VECS, waiting);
@@ -328,7 +324,8 @@ INLINE void sweep(const sweep_job *job, int grains, int samples, bool stream)
     vf dy[SWEEP_HELD * VECS];
     UNROLL(16)
     for (int v = 0; v < held * VECS; v++) dy[v] = vf_load(job->dy + v * VLEN);
-    fetch_lines(job->dy + held * TUTTI_BLOCK, held);
+    UNROLL(16)
+    for (int s = held; s < 2 * held; s++) __builtin_prefetch(job->dy + s * TUTTI_BLOCK, 0, 3);
     if (stream) sweep_rows(job, dy, grains, samples, -1, true);
     else if (job->joins == 0) sweep_rows(job, dy, grains, samples, 0, false);
     else if (job->joins == 1) sweep_rows(job, dy, grains, samples, 1, false);
@@ -442,13 +439,12 @@ static void bias(const tutti_fc_weights_job *job, float *db)
 
 static void pack(int n, int columns, const float *from, size_t from_row, float *to, size_t to_block)
 {
-    enum { RUN = 8 * TUTTI_BLOCK }; /* long enough to be read ahead, few enough places to write */
-    for (int first = 0; first < columns; first += RUN)
-        for (int i = 0; i < n; i++) {
-            const float *row = from + (size_t)i * from_row;
-            for (int c = first; c < first + RUN && c < columns; c += TUTTI_BLOCK)
-                memcpy(to + c / TUTTI_BLOCK * to_block + (size_t)i * TUTTI_BLOCK, row + c,
-                       TUTTI_BLOCK * sizeof *to);
+    for (int i = 0; i < n; i += TUTTI_BLOCK) /* so many rows are read ahead at a time */
+        for (int c = 0; c < columns; c += TUTTI_BLOCK) {
+            const float *rows = from + (size_t)i * from_row + c;
+            float *block = to + c / TUTTI_BLOCK * to_block + (size_t)i * TUTTI_BLOCK;
+            for (int r = 0; r < TUTTI_BLOCK && i + r < n; r++)
+                memcpy(block + r * TUTTI_BLOCK, rows + r * from_row, TUTTI_BLOCK * sizeof *to);
         }
 }
 
@@ -486,6 +482,10 @@ static void unpack_transposed(int n, int columns, const float *from, size_t from
             for (int j = 0; j < VLEN; j++) {
                 const size_t at = (size_t)(i + j) * to_row + c;
                 if (i + j >= n) break;
+                if (i + j + VLEN < n) {
+                    FETCH(to + at + VLEN * to_row);
+                    if (mask) FETCH(mask + at + VLEN * to_row);
+                }
                 vf_store(to + at, mask ? vf_gate(v[j], vf_load(mask + at)) : v[j]);
             }
         }
