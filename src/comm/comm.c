@@ -7,8 +7,8 @@
  *                       depends on the compute thread. If that one waits for us the core is ours:
  *                       poll, and give way now and then to other ranks. If it computes, every
  *                       look costs it time: nap for a part of the time between the messages that
- *                       came in last, so that a slow wire costs little and a fast one is not kept
- *                       waiting. */
+ *                       came in last, or since the last one, so that a slow wire or a rank that is
+ *                       late costs little and a fast one is not kept waiting. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -63,10 +63,11 @@ static void move_if_asked(tutti_comm *comm)
     tutti_topology_close(&topology);
 }
 
-/* An eighth of the usual time between messages. */
-static double nap_length(const tutti_pace *pace)
+/* An eighth of the usual time between messages, or of the time that none has come by now. */
+static double nap_length(const tutti_pace *pace, double now)
 {
-    const double nap = pace->interval / 8;
+    const double quiet = pace->last > 0 ? now - pace->last : 0;
+    const double nap = (quiet > pace->interval ? quiet : pace->interval) / 8;
     return nap < NAP_SHORTEST ? NAP_SHORTEST : nap > NAP_LONGEST ? NAP_LONGEST : nap;
 }
 
@@ -96,7 +97,8 @@ static void rest(tutti_comm *comm, uint32_t ticket, int round)
     }
     move_if_asked(comm);
     tutti_stall_watch(comm);
-    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap_length(&comm->pace));
+    const double nap = nap_length(&comm->pace, tutti_engine_now(&comm->engine));
+    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap);
 }
 
 static void serve(tutti_comm *comm)
