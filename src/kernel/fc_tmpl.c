@@ -276,16 +276,16 @@ INLINE void sweep_row(vf *sum, const vf *dy, int grains, int samples, const floa
     if (grains == 4) join(sum, sum + 2 * VECS);
 }
 
-/* Brings to the first level the lines of FETCH_ROWS rows of dw that the last sweep will write: those
- * of all its rows at once would hold it up for longer than it computes. */
+/* Brings to the first level the lines of FETCH_ROWS rows of dw that the last sweep will write:
+ * those of all its rows at once would hold it up for longer than it computes. */
 INLINE void fetch_gradient(const float *dw)
 {
     UNROLL(4)
     for (int r = 0; r < FETCH_ROWS; r++) __builtin_prefetch(dw + r * TUTTI_BLOCK, 1, 3);
 }
 
-/* All rows, each of which fetches a line of the x of the next 16, or of the next grains' first 16: a
- * burst of prefetches would hold up the loads behind it. 'joins' is the job's, known to the
+/* All rows, each of which fetches a line of the x of the next 16, or of the next grains' first 16:
+ * a burst of prefetches would hold up the loads behind it. 'joins' is the job's, known to the
  * compiler, or negative: a loop of unknown length within the loop over rows would be mispredicted
  * in every call. */
 INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int samples, int joins,
