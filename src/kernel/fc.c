@@ -10,7 +10,8 @@
  *             inputs than a piece, y holds the unfinished chains.
  *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
  *             For runs of inputs: for runs of leaves: all samples. The stacks of the run's
- *             trees stay in the second-level cache, the weights stream through in long runs.
+ *             trees stay in the second-level cache, the weights stream through in long runs; what
+ *             comes next is fetched meanwhile, a little every step.
  *   weights   x and dy are packed once into blocks of 16 columns.
  *             For runs of inputs: for panels of outputs: the tile's tree over all grains in
  *             registers and first-level cache, then dw is written, once. */
