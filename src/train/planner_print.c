@@ -136,6 +136,23 @@ static void print_memory(const tutti_planner *p, const tutti_planner_row *r, FIL
     else fprintf(out, "memory: %s a node\n", need);
 }
 
+/* The order of the passes, where it is not the usual one. */
+static void print_order(const tutti_planner *p, const tutti_planner_row *r, FILE *out)
+{
+    const char *first = NULL, *last = NULL;
+    for (int i = 0; i < r->prediction->late; i++) {
+        if (p->net->layers[i].weight < 0) continue;
+        last = p->net->layers[i].name;
+        if (!first) first = last;
+    }
+    if (!first) return;
+    fprintf(out,
+            "order: the weight gradient%s of %s%s%s last, so that a node late for a moment "
+            "delays nobody\n",
+            first == last ? "" : "s", first, first == last ? "" : " to ",
+            first == last ? "" : last);
+}
+
 void tutti_planner_print(const tutti_planner *p, FILE *out)
 {
     const tutti_planner_row *last = &p->rows[p->count - 1];
@@ -144,6 +161,7 @@ void tutti_planner_print(const tutti_planner *p, FILE *out)
     fprintf(out, "%d node%s:\n", last->nodes, last->nodes > 1 ? "s" : "");
     print_layers(p, last, out);
     print_memory(p, last, out);
+    print_order(p, last, out);
     fprintf(out, "\n");
     print_curve(p, out);
     print_advice(p, out);
@@ -167,6 +185,8 @@ static void json_layers(const tutti_planner *p, const tutti_planner_row *row, tu
                                l->compute.forward + l->compute.weights + l->compute.data, 9);
         tutti_json_member_real(s, "comm_s", l->comm, 9);
         tutti_json_member_real(s, "exposed_s", l->exposed, 9);
+        tutti_json_key(s, "late");
+        tutti_string_printf(s, i < row->prediction->late ? "true" : "false");
         tutti_string_printf(s, "}");
     }
     tutti_string_printf(s, "]");

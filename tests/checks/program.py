@@ -71,6 +71,20 @@ def check_verbs():
             expect(f"the manual describes --{option} of {verb}", f"--{option}" in manual)
 
 
+def check_plan():
+    """The layers whose weight gradients come last: VGG-A's first ones on a fast network, none
+    where every layer is split."""
+    words = ["plan", "vgg-a", "--nodes", "8", "-b", "64", "--platform", "endeavor-fdr"]
+    layers = json.loads(run(*words, "--json").stdout)["layers"]
+    late = [layer["name"] for layer in layers if layer["late"]]
+    expect("the first layers are late", late and late == [l["name"] for l in layers[:len(late)]])
+    done = run(*words)
+    expect("the order is told", f"weight gradients of {late[0]} to {late[-1]} last" in done.stdout,
+           done)
+    done = run("plan", "cd-dnn", "--nodes", "16", "-b", "1024", "--platform", "endeavor-fdr")
+    expect("the usual order is not", done.returncode == 0 and "order:" not in done.stdout, done)
+
+
 def check_doctor():
     done = run("doctor", "--quick", "--json")
     report = json.loads(done.stdout)
@@ -114,6 +128,7 @@ def check_doctor_of_ranks():
     expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
 
 
-for check in (check_frame, check_threads, check_verbs, check_doctor, check_doctor_of_ranks):
+for check in (check_frame, check_threads, check_verbs, check_plan, check_doctor,
+              check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
