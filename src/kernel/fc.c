@@ -9,9 +9,9 @@
  *             meet in a few cache sets) and fills the second-level cache; where a layer has more
  *             inputs than a piece, y holds the unfinished chains.
  *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
- *             For runs of inputs: for runs of leaves: all samples. The stacks of the run's
- *             trees stay in the second-level cache, the weights stream through in long runs; what
- *             comes next is fetched meanwhile, a little every step.
+ *             For pieces of inputs: for leaves of the tree: all samples. A leaf's dy stays in
+ *             the first-level cache, the stacks of sums that wait in the second, the weights
+ *             stream through; what comes next is fetched meanwhile, a little every step.
  *   weights   x and dy are packed once into blocks of 16 columns.
  *             For runs of inputs: for panels of outputs: the tile's tree over all grains in
  *             registers and first-level cache, then dw is written, once. */

@@ -26,23 +26,19 @@ typedef struct tutti_fc_forward_job {
         *next; /* the weights of the job that follows, to be fetched meanwhile; NULL: none */
 } tutti_fc_forward_job;
 
-/* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: one run of the tree over outputs. A run is a
- * subtree, so runs are the leaves of a smaller tree. */
+/* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: one leaf of the tree over outputs, joined with the
+ * sums that wait for it. Those lie on a stack, each [inputs][blocks][16 samples]. */
 typedef struct tutti_fc_data_job {
     int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 samples: 1 .. the row's limit */
-    int run, runs;      /* this run, and all of them */
-    int output_blocks;  /* blocks of 16 outputs of this run; 4 make a leaf */
+    int output_blocks;  /* blocks of 16 outputs: 1 .. 4 */
     const float *w;     /* [output_blocks][inputs][16], w_block apart */
     size_t w_block;
     const float *dy; /* [blocks][output_blocks * 16][16 samples], dy_block apart */
     size_t dy_block;
-    float *near; /* the run's stack: tutti_tree_height(its leaves) + 1 times TUTTI_FC_NEAR floats */
-    float *far;  /* the stacks of all tiles over runs, that live from the first run to the last: */
-    int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
-    float *dx;   /* [inputs][blocks][16 samples], dx_row apart; written by the last run */
-    size_t dx_row;
-    const float *next_w,
-        *next_dy; /* of the job that follows, to be fetched meanwhile; NULL: none */
+    int joins;    /* how many of the stack's sums are joined, from its top down, ... */
+    float *to;    /* ... and where the result goes: in place of the lowest of them, or on the top */
+    size_t level; /* floats from a sum to the one above it */
+    const float *next_w, *next_dy; /* of the job that follows, to be fetched meanwhile */
 } tutti_fc_data_job;
 
 /* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is
@@ -71,8 +67,7 @@ enum { TUTTI_FC_NEAR = 64 * 3 * 16 };
 
 typedef struct tutti_fc_kernels {
     int forward_blocks, data_blocks, weights_blocks; /* the widest panel of each pass */
-    int data_leaves; /* of the tree that a tile of backward-data does at a time, at most */
-    int few_samples; /* 0: there is no way to sweep */
+    int few_samples;                                 /* 0: there is no way to sweep */
     void (*forward)(const tutti_fc_forward_job *job);
     void (*data)(const tutti_fc_data_job *job);
     void (*weights)(const tutti_fc_weights_job *job);

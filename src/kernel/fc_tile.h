@@ -13,8 +13,8 @@
  * Weights [o/16][i][16] serve forward as columns and data as scalars, so nobody transposes them.
  *
  * The tree is a binary counter: what waits for its right neighbour lies on a stack of register
- * tiles in the first-level cache; a finished chain is joined with the top of the stack while it
- * is still in registers. */
+ * tiles in cache; a finished chain is joined with the top of the stack while it is still in
+ * registers. */
 #ifndef TUTTI_FC_TILE_H
 #define TUTTI_FC_TILE_H
 
@@ -33,10 +33,6 @@ enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
 enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
 #endif
 enum { TILE = 28 * VECS };
-
-/* Leaves of the tree over outputs that a tile of backward-data does at a time: narrow tiles keep to
- * as few as the first-level cache holds. */
-enum { DATA_LEAVES = VLEN == 16 ? 8 : 4 };
 
 /* acc[row][column vector] += a[row] b[column]; or, for the first step, the product in place of a
  * sum that starts at +0: one instruction and no register to clear. */
