@@ -249,9 +249,12 @@ static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "PyTorch's side did not start: install python3-torch, or leave out "
                           "--against torch");
+    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
+    t->begun = tutti_now();
     const tutti_status status = measure(t, s, &o);
     if (o.opponent.pid) opponent_close(&o.opponent);
     if (status != TUTTI_OK) return status;
+    TUTTI_TRY(tutti_trainer_write_trace(t));
     const double flops = (double)tutti_net_total(t->net).train_flops * s->batch_size;
     const double percent = 100 * flops / o.best / (o.peak * t->ranks * 1e9);
     if (t->rank == 0) (s->json ? print_json : print_text)(t, s, &o, percent);
@@ -273,6 +276,7 @@ static int step(const cli_call *call)
     o.grains = s->grains;
     o.plan = s->plan;
     o.overlap = s->overlap;
+    o.trace = s->trace;
     o.lr = 0;
     o.steps = 1 << 20;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);

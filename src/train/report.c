@@ -147,7 +147,7 @@ static tutti_status report_ranks(tutti_trainer *t, double steps)
     return s;
 }
 
-static tutti_status write_trace(tutti_trainer *t)
+tutti_status tutti_trainer_write_trace(tutti_trainer *t)
 {
     if (!t->options->trace) return TUTTI_OK;
     double *offsets = NULL;
@@ -187,5 +187,5 @@ tutti_status tutti_trainer_report(tutti_trainer *t, double seconds, int64_t step
         TUTTI_TRY(report_ranks(t, (double)steps));
         say_summary(t, seconds, steps);
     }
-    return write_trace(t);
+    return tutti_trainer_write_trace(t);
 }

@@ -209,6 +209,9 @@ void tutti_trainer_show_header(tutti_trainer *trainer);
 tutti_status tutti_trainer_report(tutti_trainer *trainer, double seconds,
                                   int64_t steps) TUTTI_MUST_CHECK;
 
+/* Collective. Writes what the trace recorded, if the options ask for one. */
+tutti_status tutti_trainer_write_trace(tutti_trainer *trainer) TUTTI_MUST_CHECK;
+
 /* ---- account.c ---- */
 
 /* Says how the prediction fared, and writes plan.json into the run. Only where it stands on
