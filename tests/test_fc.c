@@ -229,6 +229,7 @@ static void large_batches_and_trees_have_the_bits_of_the_definition(void **state
         shape s;
         int n, grains;
     } cases[] = {{{40, 20}, 300, 32},
+                 {{230, 1100}, 150, 8},
                  {{16, 1100}, 40, 8},
                  {{1100, 16}, 20, 20},
                  {{2100, 20}, 140, 9},

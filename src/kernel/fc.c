@@ -11,7 +11,8 @@
  *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
  *             For pieces of inputs: for leaves of the tree: all samples. A leaf's dy stays in
  *             the first-level cache, the stacks of sums that wait in the second, the weights
- *             stream through; what comes next is fetched meanwhile, a little every step.
+ *             stream through; what comes next is fetched meanwhile, a little every step. Of
+ *             few samples inputs lie in lanes instead, dy stays as it is.
  *   weights   x and dy are packed once into blocks of 16 columns.
  *             For runs of inputs: for panels of outputs: the tile's tree over all grains in
  *             registers and first-level cache, then dw is written, once. */

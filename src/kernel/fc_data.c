@@ -6,6 +6,7 @@
 enum {
     LEAST_INPUTS = 48, /* of a piece: whole tiles of every shape */
     MOST_INPUTS = 192,
+    MOST_INPUTS_OF_FEW = 2048,    /* longer streams of weights */
     LEVEL_GAP = 33 * TUTTI_BLOCK, /* floats, so that levels do not meet in the same sets */
 };
 
@@ -27,32 +28,46 @@ static int levels_of(int leaves)
     return tutti_tree_height(leaves) + 1;
 }
 
-/* Inputs that a thread does at a time: their stacks take half of the second-level cache. */
-static int piece_inputs(const tutti_fc *fc, int n)
+static bool is_few(const tutti_fc *fc, int n)
 {
-    const size_t samples = tutti_fc_filled(tutti_fc_least(n < 1 ? 1 : n, TUTTI_FC_SAMPLES));
-    const size_t stack = samples * sizeof(float) * (size_t)levels_of(tutti_fc_leaves(fc));
-    const size_t fit = fc->caches.l2 / 2 / stack / LEAST_INPUTS * LEAST_INPUTS;
-    return fit < LEAST_INPUTS ? LEAST_INPUTS : fit > MOST_INPUTS ? MOST_INPUTS : (int)fit;
+    return n <= fc->kernels->few->samples;
 }
 
-/* Floats of one level of a thread's stack. */
-static size_t level_floats(const tutti_fc *fc, int n)
+/* The inputs that a thread does at a time; the floats of one level of its stack, and of all. */
+typedef struct data_piece_shape {
+    int inputs;
+    size_t level, stack;
+} data_piece_shape;
+
+/* So many inputs that the stack takes half of the second-level cache. */
+static data_piece_shape piece_of(const tutti_fc *fc, int n)
 {
-    const int samples = tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES));
-    return (size_t)piece_inputs(fc, n) * samples + LEVEL_GAP;
+    const int most = is_few(fc, n) ? MOST_INPUTS_OF_FEW : MOST_INPUTS;
+    const int columns = is_few(fc, n) ? n : tutti_fc_filled(tutti_fc_least(n, TUTTI_FC_SAMPLES));
+    const int levels = levels_of(tutti_fc_leaves(fc));
+    const size_t input = (size_t)(columns < 1 ? 1 : columns) * levels * sizeof(float);
+    const size_t fit = fc->caches.l2 / 2 / input / LEAST_INPUTS * LEAST_INPUTS;
+    const int inputs = fit < LEAST_INPUTS ? LEAST_INPUTS : fit > (size_t)most ? most : (int)fit;
+    const size_t level = (size_t)inputs * columns + LEVEL_GAP;
+    return (data_piece_shape){inputs, level, level * levels};
 }
 
-static size_t stack_floats(const tutti_fc *fc, int n)
+/* The larger pieces of fewer samples may need the larger stack. */
+static size_t most_stack_floats(const tutti_fc *fc, int n)
 {
-    return level_floats(fc, n) * (size_t)levels_of(tutti_fc_leaves(fc));
+    size_t most = 0;
+    for (int fewer = 0; fewer <= n && fewer <= TUTTI_FC_SAMPLES; fewer++) {
+        const size_t stack = piece_of(fc, fewer).stack;
+        if (stack > most) most = stack;
+    }
+    return most;
 }
 
 size_t tutti_fc_data_scratch(const tutti_fc *fc, int n)
 {
     tutti_arena arena = {0};
     tutti_fc_take(&arena, (size_t)tutti_fc_blocks(n) * dy_block_floats(fc->out));
-    tutti_fc_take(&arena, stack_floats(fc, n) * fc->threads);
+    tutti_fc_take(&arena, most_stack_floats(fc, n) * fc->threads);
     return arena.used;
 }
 
@@ -64,8 +79,7 @@ typedef struct data_pass {
     const float *w, *mask;
     float *dx;
     float *dy_transposed, *stacks; /* a stack per thread */
-    size_t level_floats, stack_floats;
-    int inputs; /* of a piece */
+    data_piece_shape piece;
 } data_pass;
 
 static void data_pack_member(void *arg, int member, int size)
@@ -102,9 +116,15 @@ static data_panel panel_of(const data_piece *piece, int panel)
     return (data_panel){
         .block = piece->part->b + first,
         .blocks = tutti_share_begin(blocks, piece->panels, panel + 1) - first,
-        .stack = piece->pass->stacks + piece->member * piece->pass->stack_floats +
+        .stack = piece->pass->stacks + piece->member * piece->pass->piece.stack +
                  (size_t)first * TUTTI_BLOCK * (piece->input_end - piece->input),
     };
+}
+
+/* Blocks of 16 outputs. */
+static int leaf_blocks(const data_pass *pass, int leaf)
+{
+    return tutti_fc_blocks(tutti_fc_least(TUTTI_FC_LEAF, pass->outputs - leaf * TUTTI_FC_LEAF));
 }
 
 static const float *weights_of(const data_pass *pass, int leaf, int input)
@@ -138,15 +158,14 @@ static void data_leaf(const data_piece *piece, int leaf, int p)
     pass->fc->kernels->data(&(tutti_fc_data_job){
         .inputs = piece->input_end - piece->input,
         .blocks = panel.blocks,
-        .output_blocks =
-            tutti_fc_blocks(tutti_fc_least(TUTTI_FC_LEAF, pass->outputs - leaf * TUTTI_FC_LEAF)),
+        .output_blocks = leaf_blocks(pass, leaf),
         .w = w,
         .w_block = (size_t)pass->fc->in * TUTTI_BLOCK,
         .dy = dy_of(pass, leaf, panel.block),
         .dy_block = dy_block_floats(pass->outputs),
         .joins = joins,
-        .to = panel.stack + (depth - joins) * pass->level_floats,
-        .level = pass->level_floats,
+        .to = panel.stack + (depth - joins) * pass->piece.level,
+        .level = pass->piece.level,
         .next_w = last_panel ? weights_after(piece, leaf) : w,
         .next_dy = last_panel ? dy_of(pass, (leaf + 1) % piece->leaves, piece->part->b)
                               : dy_of(pass, leaf, panel.block + panel.blocks),
@@ -180,12 +199,12 @@ static void data_member(void *arg, int member, int size)
     const int end = mine.a_end * TUTTI_BLOCK, step = TUTTI_FC_SAMPLES / TUTTI_BLOCK;
     for (int b = mine.b; b < mine.b_end; b += step) {
         const tutti_fc_part part = {mine.a, mine.a_end, b, tutti_fc_least(b + step, mine.b_end)};
-        for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->inputs)
+        for (int i = mine.a * TUTTI_BLOCK; i < end; i += pass->piece.inputs)
             data_inputs(&(data_piece){
                 .pass = pass,
                 .part = &part,
                 .input = i,
-                .input_end = tutti_fc_least(i + pass->inputs, end),
+                .input_end = tutti_fc_least(i + pass->piece.inputs, end),
                 .member = member,
                 .leaves = leaves_of(pass->outputs),
                 .panels = tutti_ceil_div(part.b_end - part.b, pass->fc->kernels->data_blocks),
@@ -193,17 +212,58 @@ static void data_member(void *arg, int member, int size)
     }
 }
 
+/* ---- few samples ---- */
+
+static void few_leaf(const data_pass *pass, float *stack, int leaf, int leaves, int input,
+                     int inputs)
+{
+    const bool last = leaf + 1 == leaves;
+    const int depth = __builtin_popcount((unsigned)leaf);
+    const int joins = last ? depth : tutti_tree_joins(leaf);
+    pass->fc->kernels->few->data(&(tutti_fc_few_job){
+        .samples = pass->n,
+        .inputs = inputs,
+        .output_blocks = leaf_blocks(pass, leaf),
+        .w = weights_of(pass, leaf, input),
+        .w_block = (size_t)pass->fc->in * TUTTI_BLOCK,
+        .dy = pass->dy + (size_t)leaf * TUTTI_FC_LEAF,
+        .dy_row = pass->dy_row,
+        .joins = joins,
+        .top = stack + (depth ? depth - 1 : 0) * pass->piece.level,
+        .level = pass->piece.level,
+        .to = last ? pass->dx + input : stack + (depth - joins) * pass->piece.level,
+        .to_row = last ? (size_t)pass->fc->in : (size_t)inputs,
+        .mask = last && pass->mask ? pass->mask + input : NULL,
+    });
+}
+
+static void few_member(void *arg, int member, int size)
+{
+    const data_pass *pass = arg;
+    const int blocks = tutti_fc_blocks(pass->fc->in), leaves = leaves_of(pass->outputs);
+    const int begin = tutti_share_begin(blocks, size, member) * TUTTI_BLOCK;
+    const int end = tutti_share_begin(blocks, size, member + 1) * TUTTI_BLOCK;
+    float *stack = pass->stacks + member * pass->piece.stack;
+    for (int i = begin; i < end; i += pass->piece.inputs)
+        for (int leaf = 0; leaf < leaves; leaf++)
+            few_leaf(pass, stack, leaf, leaves, i, tutti_fc_least(pass->piece.inputs, end - i));
+}
+
+/* ---- the pass ---- */
+
 static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
 {
     const tutti_fc *fc = pass->fc;
     TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
     tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
-    pass->inputs = piece_inputs(fc, pass->n);
-    pass->level_floats = level_floats(fc, pass->n);
-    pass->stack_floats = stack_floats(fc, pass->n);
+    pass->piece = piece_of(fc, pass->n);
+    pass->stacks = tutti_fc_take(&arena, pass->piece.stack * fc->threads);
+    if (is_few(fc, pass->n)) {
+        tutti_team_run(team, few_member, pass);
+        return;
+    }
     pass->dy_transposed =
         tutti_fc_take(&arena, (size_t)tutti_fc_blocks(pass->n) * dy_block_floats(pass->outputs));
-    pass->stacks = tutti_fc_take(&arena, pass->stack_floats * fc->threads);
     tutti_team_run(team, data_pack_member, pass);
     tutti_team_run(team, data_member, pass);
 }

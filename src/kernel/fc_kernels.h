@@ -41,6 +41,27 @@ typedef struct tutti_fc_data_job {
     const float *next_w, *next_dy; /* of the job that follows, to be fetched meanwhile */
 } tutti_fc_data_job;
 
+/* The same of so few samples that they need no lanes: dx[n][i], dy as it is. */
+typedef struct tutti_fc_few_job {
+    int samples, inputs; /* samples: 1 .. the row's limit; inputs: a multiple of 16 */
+    int output_blocks;
+    const float *w; /* [output_blocks][inputs][16], w_block apart */
+    size_t w_block;
+    const float *dy; /* [samples][output_blocks * 16], dy_row apart */
+    size_t dy_row;
+    int joins;        /* how many sums of the stack are joined, ... */
+    const float *top; /* ... from its top down; each [samples][inputs] */
+    size_t level;     /* floats from a sum to the one above it */
+    float *to;        /* [samples][inputs], to_row apart, +0 where mask (may be NULL) <= 0 */
+    const float *mask;
+    size_t to_row;
+} tutti_fc_few_job;
+
+typedef struct tutti_fc_few {
+    int samples; /* at most; 0: there is no such kernel */
+    void (*data)(const tutti_fc_few_job *job);
+} tutti_fc_few;
+
 /* dw[o/16][i][16] = sum over samples of x[n][i] dy[n][o]: one run of the tree over grains. A run is
  * a subtree, so runs are the leaves of a smaller tree, or a piece of one grain's chain. */
 typedef struct tutti_fc_weights_job {
@@ -70,6 +91,7 @@ typedef struct tutti_fc_kernels {
     int few_samples;                                 /* 0: there is no way to sweep */
     void (*forward)(const tutti_fc_forward_job *job);
     void (*data)(const tutti_fc_data_job *job);
+    const tutti_fc_few *few;
     void (*weights)(const tutti_fc_weights_job *job);
     /* The same sums for the bias: of dy alone. */
     void (*bias)(const tutti_fc_weights_job *job, float *db);

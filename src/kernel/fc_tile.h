@@ -112,5 +112,6 @@ INLINE void join_leaf(vf *acc, int count, int leaf, int leaves, float *stack)
 }
 
 void NAME(fc_data)(const tutti_fc_data_job *job);
+extern const tutti_fc_few NAME(fc_few);
 
 #endif

@@ -505,6 +505,7 @@ const tutti_fc_kernels NAME(fc) = {
     .few_samples = SWEEP_SAMPLES,
     .forward = forward,
     .data = NAME(fc_data),
+    .few = &NAME(fc_few),
     .weights = weights,
     .bias = bias,
     .pack = pack,
