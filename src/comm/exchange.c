@@ -5,15 +5,16 @@
 #include "base/memory.h"
 
 enum {
-    CHUNK_BYTES = 1 << 20,     /* of the whole buffer */
-    LEAST_PIECE = 64 << 10,    /* bytes: below, messages cost more than bytes */
-    LARGEST_PIECE = 64 << 20,  /* keeps a message's length in an int */
-    SMALL_BYTES = 32 << 10,    /* up to here messages cost more than bytes */
-    SMALL_MEMBERS = 4,         /* from here on rounds are fewer than peers */
-    MANY_MEMBERS = 64,         /* from here on posting a message to each takes long */
-    THIN_STRIP = 12 << 10,     /* what a fast wire carries while a message is posted and taken */
-    THICK_STRIP = 1 << 20,     /* so long that posting a message is nothing */
-    HELPER_PRIORITY = -1000000 /* agreements overtake everything */
+    CHUNK_BYTES = 1 << 20,      /* of the whole buffer, ... */
+    HOST_CHUNK_BYTES = 2 << 20, /* ... and within one host beside computing */
+    LEAST_PIECE = 64 << 10,     /* bytes: below, messages cost more than bytes */
+    LARGEST_PIECE = 64 << 20,   /* keeps a message's length in an int */
+    SMALL_BYTES = 32 << 10,     /* up to here messages cost more than bytes */
+    SMALL_MEMBERS = 4,          /* from here on rounds are fewer than peers */
+    MANY_MEMBERS = 64,          /* from here on posting a message to each takes long */
+    THIN_STRIP = 12 << 10,      /* what a fast wire carries while a message is posted and taken */
+    THICK_STRIP = 1 << 20,      /* so long that posting a message is nothing */
+    HELPER_PRIORITY = -1000000  /* agreements overtake everything */
 };
 
 /* --- creating --- */
@@ -84,10 +85,25 @@ static size_t asked_chunk(const tutti_exchange *x)
     return x->chunk_bytes ? x->chunk_bytes : x->comm->options.chunk_bytes;
 }
 
+static bool is_on_one_host(const tutti_exchange *x)
+{
+    const tutti_peer *peers = x->comm->peers;
+    for (int m = 0; m < x->members; m++)
+        if (strcmp(peers[x->rank[m]].host, peers[x->comm->rank].host) != 0) return false;
+    return true;
+}
+
+/* Beside computing and with no wire between them members need messages that fill a cache less than
+ * they need few of them: for each the core is taken from the computing. */
+static size_t tuned_chunk(const tutti_exchange *x)
+{
+    return x->gated && is_on_one_host(x) ? HOST_CHUNK_BYTES : CHUNK_BYTES;
+}
+
 static size_t piece_elements(const tutti_exchange *x)
 {
     const size_t asked = asked_chunk(x);
-    size_t bytes = (asked ? asked : CHUNK_BYTES) / (size_t)x->members;
+    size_t bytes = (asked ? asked : tuned_chunk(x)) / (size_t)x->members;
     if (!asked && bytes < LEAST_PIECE) bytes = LEAST_PIECE;
     if (bytes > LARGEST_PIECE) bytes = LARGEST_PIECE;
     return tutti_round_up(bytes / x->width ? bytes / x->width : 1, TUTTI_STRIP_UNIT);
