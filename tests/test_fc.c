@@ -228,12 +228,8 @@ static void large_batches_and_trees_have_the_bits_of_the_definition(void **state
     const struct {
         shape s;
         int n, grains;
-    } cases[] = {{{40, 20}, 300, 32},
-                 {{230, 1100}, 150, 8},
-                 {{16, 1100}, 40, 8},
-                 {{1100, 16}, 20, 20},
-                 {{2100, 20}, 140, 9},
-                 {{16, 16}, 530, 5}};
+    } cases[] = {{{40, 20}, 300, 32},  {{230, 1100}, 150, 8}, {{16, 1100}, 40, 8},
+                 {{1100, 16}, 20, 20}, {{2100, 20}, 140, 9},  {{16, 16}, 530, 5}};
     for (int i = 0; i < COUNT(cases); i++) {
         problem p = problem_create(cases[i].s, cases[i].n, cases[i].grains);
         check_rows(*state, &p);

@@ -67,10 +67,10 @@ static void move_if_asked(tutti_comm *comm)
 /* An eighth of the time that no message has come by now, or of the usual time between messages.
  * Half of that if all ranks are on this host: then messages are copies that the cores themselves
  * make, and nobody's wire stands still meanwhile. */
-static double nap_length(const tutti_comm *comm, double now)
+static double nap_length(tutti_comm *comm, double now)
 {
     const tutti_pace *const pace = &comm->pace;
-    const double usual = pace->interval / (comm->local_size == comm->size ? 2 : 8);
+    const double usual = pace->interval / (atomic_load(&comm->is_one_host) ? 2 : 8);
     const double quiet = pace->last > 0 ? (now - pace->last) / 8 : 0;
     const double nap = quiet > usual ? quiet : usual;
     return nap < NAP_SHORTEST ? NAP_SHORTEST : nap > NAP_LONGEST ? NAP_LONGEST : nap;
@@ -254,6 +254,7 @@ static tutti_status introduce(tutti_comm *comm)
         comm->local_size++;
         comm->local_rank += r < comm->rank;
     }
+    atomic_store(&comm->is_one_host, comm->local_size == comm->size);
     return TUTTI_OK;
 }
 

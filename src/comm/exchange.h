@@ -27,9 +27,10 @@ struct tutti_comm {
     int compute_threads;
     tutti_peer *peers;
     bool has_thread;
-    atomic_bool is_hot;     /* it has a core of its own and polls */
-    atomic_int wanted_core; /* where it is to move to */
-    atomic_bool is_awaited; /* the compute thread waits */
+    atomic_bool is_hot;      /* it has a core of its own and polls */
+    atomic_int wanted_core;  /* where it is to move to */
+    atomic_bool is_awaited;  /* the compute thread waits */
+    atomic_bool is_one_host; /* all ranks are here */
     tutti_pace pace;
     pthread_t thread;
     tutti_group *all;
