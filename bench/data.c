@@ -1,14 +1,29 @@
-/* How fast samples come: bench/data SPEC [HxWxC] [SECONDS]. One thread fetching in the order of
- * training, then a loader with its threads; to be compared with what training needs. */
+/* How fast samples come: one thread fetching in the order of training, then a loader with its
+ * threads; to be compared with what training needs. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli.h"
 #include "data/loader.h"
 #include "data/order.h"
 
 enum { BATCH = 32 };
+
+typedef struct data_bench_options {
+    const char *data, *shape;
+    double seconds;
+} data_bench_options;
+
+// clang-format off
+#define AT(field) offsetof(data_bench_options, field)
+static const cli_option options[] = {
+    {"DATA",    CLI_TEXT, AT(data), .required = true, .help = "a data set, KIND:PATH"},
+    {"SHAPE",   CLI_TEXT, AT(shape), .help = "HxWxC of a sample; without it as the data set has it"},
+    {"seconds", CLI_REAL, AT(seconds), 0, 3600, "1", .help = "for each of the two"},
+    {.name = NULL},
+};
+// clang-format on
 
 static tutti_status bench_reader(tutti_data *data, double seconds)
 {
@@ -34,9 +49,9 @@ static tutti_status bench_reader(tutti_data *data, double seconds)
 static tutti_status bench_loader(tutti_data *data, double seconds)
 {
     tutti_loader *loader = NULL;
-    tutti_loader_options options = tutti_loader_defaults();
-    options.batch = options.end = BATCH;
-    TUTTI_TRY(tutti_loader_create(&loader, data, &options));
+    tutti_loader_options how = tutti_loader_defaults();
+    how.batch = how.end = BATCH;
+    TUTTI_TRY(tutti_loader_create(&loader, data, &how));
     const double start = tutti_now();
     tutti_status s = TUTTI_OK;
     int64_t n = 0;
@@ -47,27 +62,39 @@ static tutti_status bench_loader(tutti_data *data, double seconds)
     return s;
 }
 
-int main(int argc, char **argv)
+static tutti_status bench_data(const data_bench_options *o, const tutti_data_options *how)
 {
-    const char *spec = argc > 1 ? argv[1] : "fashion-mnist";
-    const double seconds = argc > 3 ? atof(argv[3]) : 1;
-    tutti_data_options options = tutti_data_defaults();
-    const tutti_log log = tutti_log_stderr(TUTTI_LOG_INFO);
-    options.log = &log;
-    if (argc > 2) {
-        tutti_sample_shape *s = &options.shape;
-        if (sscanf(argv[2], "%dx%dx%d", &s->height, &s->width, &s->channels) != 3) return 2;
-    }
     tutti_data *data = NULL;
     const double start = tutti_now();
-    tutti_status s = tutti_data_open(&data, spec, &options);
-    if (!s) {
-        printf("%s: %s\n", spec, tutti_data_description(data));
-        printf("opened in    %10.3f s, index %.16s\n", tutti_now() - start, tutti_data_hash(data));
-        s = bench_reader(data, seconds);
-    }
-    if (!s) s = bench_loader(data, seconds);
-    if (s) fprintf(stderr, "bench/data: %s\n", tutti_message());
+    TUTTI_TRY(tutti_data_open(&data, o->data, how));
+    printf("%s: %s\n", o->data, tutti_data_description(data));
+    printf("opened in    %10.3f s, index %.16s\n", tutti_now() - start, tutti_data_hash(data));
+    tutti_status s = bench_reader(data, o->seconds);
+    if (s == TUTTI_OK) s = bench_loader(data, o->seconds);
     tutti_data_close(&data);
-    return tutti_status_exit_code(s);
+    return s;
+}
+
+static int run(const cli_call *call)
+{
+    const data_bench_options *o = call->values;
+    const tutti_log log = tutti_log_stderr(TUTTI_LOG_INFO);
+    tutti_data_options how = tutti_data_defaults();
+    how.log = &log;
+    tutti_sample_shape *s = &how.shape;
+    if (o->shape && sscanf(o->shape, "%dx%dx%d", &s->height, &s->width, &s->channels) != 3)
+        return cli_misused(call, "a shape is HxWxC: 224x224x3");
+    const tutti_status status = bench_data(o, &how);
+    return status == TUTTI_OK ? 0 : cli_failed(call, status);
+}
+
+int main(int argc, char **argv)
+{
+    const cli_verb verb = {.name = "data",
+                           .summary = "measure how fast samples come",
+                           .options = options,
+                           .values_size = sizeof(data_bench_options),
+                           .run = run};
+    data_bench_options values;
+    return cli_run_alone(&verb, &values, argc, argv);
 }

@@ -14,5 +14,5 @@ int cli_run_alone(const cli_verb *verb, void *values, int argc, char **argv)
         fprintf(stderr, "%s: %s\n", verb->name, why);
         return CLI_USAGE_ERROR;
     }
-    return verb->run(&(cli_call){verb, values});
+    return verb->run(&(cli_call){verb, values, ""});
 }

@@ -89,12 +89,13 @@ typedef struct cli_verb {
 struct cli_call {
     const cli_verb *verb;
     const void *values;
+    const char *program; /* what comes before the verb: "tutti " or nothing */
 };
 
 /* All verbs; ends with NULL. */
 extern const cli_verb *const cli_verbs[];
 
-/* Prints "tutti VERB: sentence" of the library's failure; gives its exit code. */
+/* Prints "PROGRAM VERB: sentence" of the library's failure; gives its exit code. */
 int cli_failed(const cli_call *call, tutti_status status);
 
 /* The same for a wrong use found by the verb; gives CLI_USAGE_ERROR. */

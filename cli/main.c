@@ -48,7 +48,7 @@ static int run_verb(const cli_verb *verb, int argc, char **argv)
         return 0;
     }
     void *values = calloc(1, verb->values_size);
-    const cli_call call = {verb, values};
+    const cli_call call = {verb, values, "tutti "};
     if (!values) return cli_misused(&call, "not enough memory for the options");
     const int code = cli_parse(verb, values, argc, argv, why, sizeof why)
                          ? verb->run(&call)

@@ -141,7 +141,7 @@ static void run_with_can_be_typed_again(void **state)
     size_t size = 0;
     assert_string_equal(parse(&o, "it's bag --height 1e3 --json --plan data"), "");
     FILE *out = open_memstream(&text, &size);
-    cli_run_with(&(cli_call){&fly, &o}, out);
+    cli_run_with(&(cli_call){&fly, &o, "tutti "}, out);
     fclose(out);
     assert_string_equal(text, "run with: tutti fly 'it'\\''s' bag --wings 2 --height 1000 "
                               "--json=yes --seed 1 --plan data\n");
