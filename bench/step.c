@@ -244,12 +244,12 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
 static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t *cores)
 {
     outcome o = {.best = INFINITY, .opponent.cores = *cores};
+    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
     if (s->against == AGAINST_TORCH && t->rank == 0 &&
         !opponent_open(&o.opponent, s, t->ranks, tutti_team_size(t->team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "PyTorch's side did not start: install python3-torch, or leave out "
                           "--against torch");
-    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
     t->begun = tutti_now();
     const tutti_status status = measure(t, s, &o);
     if (o.opponent.pid) opponent_close(&o.opponent);

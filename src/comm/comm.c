@@ -64,9 +64,9 @@ static void move_if_asked(tutti_comm *comm)
     tutti_topology_close(&topology);
 }
 
-/* An eighth of the time that no message has come by now, or of the usual time between messages.
- * Half of that if all ranks are on this host: then messages are copies that the cores themselves
- * make, and nobody's wire stands still meanwhile. */
+/* An eighth of the time since the last message, or of the usual time between two if that is more.
+ * Instead of an eighth of the usual time half of it if all ranks are on this host: then messages
+ * are copies that the cores themselves make, and no wire stands still meanwhile. */
 static double nap_length(tutti_comm *comm, double now)
 {
     const tutti_pace *const pace = &comm->pace;

@@ -93,8 +93,8 @@ static bool is_on_one_host(const tutti_exchange *x)
     return true;
 }
 
-/* Beside computing and with no wire between them members need messages that fill a cache less than
- * they need few of them: for each the core is taken from the computing. */
+/* Short chunks keep a wire busy and stay in cache. But within a host there is no wire, and every
+ * message takes the core from the computing beside it: there fewer, longer ones are better. */
 static size_t tuned_chunk(const tutti_exchange *x)
 {
     return x->gated && is_on_one_host(x) ? HOST_CHUNK_BYTES : CHUNK_BYTES;

@@ -121,6 +121,17 @@ static data_panel panel_of(const data_piece *piece, int panel)
     };
 }
 
+/* A leaf's place on the stack: how many sums wait below it, and how many of them it joins. */
+typedef struct leaf_place {
+    int depth, joins;
+} leaf_place;
+
+static leaf_place place_of(int leaf, int leaves)
+{
+    const int depth = __builtin_popcount((unsigned)leaf);
+    return (leaf_place){depth, leaf + 1 == leaves ? depth : tutti_tree_joins(leaf)};
+}
+
 /* Blocks of 16 outputs. */
 static int leaf_blocks(const data_pass *pass, int leaf)
 {
@@ -151,9 +162,8 @@ static void data_leaf(const data_piece *piece, int leaf, int p)
 {
     const data_pass *pass = piece->pass;
     const data_panel panel = panel_of(piece, p);
-    const bool last_panel = p + 1 == piece->panels, last = leaf + 1 == piece->leaves;
-    const int depth = __builtin_popcount((unsigned)leaf);
-    const int joins = last ? depth : tutti_tree_joins(leaf);
+    const leaf_place place = place_of(leaf, piece->leaves);
+    const bool last_panel = p + 1 == piece->panels;
     const float *w = weights_of(pass, leaf, piece->input);
     pass->fc->kernels->data(&(tutti_fc_data_job){
         .inputs = piece->input_end - piece->input,
@@ -163,8 +173,8 @@ static void data_leaf(const data_piece *piece, int leaf, int p)
         .w_block = (size_t)pass->fc->in * TUTTI_BLOCK,
         .dy = dy_of(pass, leaf, panel.block),
         .dy_block = dy_block_floats(pass->outputs),
-        .joins = joins,
-        .to = panel.stack + (depth - joins) * pass->piece.level,
+        .joins = place.joins,
+        .to = panel.stack + (place.depth - place.joins) * pass->piece.level,
         .level = pass->piece.level,
         .next_w = last_panel ? weights_after(piece, leaf) : w,
         .next_dy = last_panel ? dy_of(pass, (leaf + 1) % piece->leaves, piece->part->b)
@@ -217,9 +227,8 @@ static void data_member(void *arg, int member, int size)
 static void few_leaf(const data_pass *pass, float *stack, int leaf, int leaves, int input,
                      int inputs)
 {
+    const leaf_place place = place_of(leaf, leaves);
     const bool last = leaf + 1 == leaves;
-    const int depth = __builtin_popcount((unsigned)leaf);
-    const int joins = last ? depth : tutti_tree_joins(leaf);
     pass->fc->kernels->few->data(&(tutti_fc_few_job){
         .samples = pass->n,
         .inputs = inputs,
@@ -228,10 +237,10 @@ static void few_leaf(const data_pass *pass, float *stack, int leaf, int leaves, 
         .w_block = (size_t)pass->fc->in * TUTTI_BLOCK,
         .dy = pass->dy + (size_t)leaf * TUTTI_FC_LEAF,
         .dy_row = pass->dy_row,
-        .joins = joins,
-        .top = stack + (depth ? depth - 1 : 0) * pass->piece.level,
+        .joins = place.joins,
+        .top = stack + (place.depth ? place.depth - 1 : 0) * pass->piece.level,
         .level = pass->piece.level,
-        .to = last ? pass->dx + input : stack + (depth - joins) * pass->piece.level,
+        .to = last ? pass->dx + input : stack + (place.depth - place.joins) * pass->piece.level,
         .to_row = last ? (size_t)pass->fc->in : (size_t)inputs,
         .mask = last && pass->mask ? pass->mask + input : NULL,
     });

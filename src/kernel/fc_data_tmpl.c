@@ -138,7 +138,7 @@ INLINE void data_tile(const tutti_fc_data_job *job, int input, int rows, int blo
     data_tail(acc, rows, blocks, w + SHORT_BLOCK, dy + SHORT_BLOCK * TUTTI_BLOCK, job, at);
 }
 
-/* Wide tiles are functions of their own, for the compiler runs out of registers for addresses when
+/* Each shape is a function of its own, for the compiler runs out of registers for addresses when
  * all are inlined. */
 #define TILES(rows, blocks)                                                                     \
     static __attribute__((noinline)) int tiles_##rows##x##blocks(const tutti_fc_data_job *job,  \
