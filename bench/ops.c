@@ -183,11 +183,11 @@ PASS(run_softmax_back)
 }
 PASS(run_momentum)
 {
-    tutti_sgd_step(b->row, b->team, &momentum, b->count, b->a, b->b, b->d);
+    tutti_sgd_step(b->row, b->team, &momentum, b->count, b->a, NULL, b->b, b->d);
 }
 PASS(run_nesterov)
 {
-    tutti_sgd_step(b->row, b->team, &nesterov, b->count, b->a, b->b, b->d);
+    tutti_sgd_step(b->row, b->team, &nesterov, b->count, b->a, NULL, b->b, b->d);
 }
 PASS(run_concat)
 {

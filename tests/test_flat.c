@@ -264,7 +264,7 @@ static void check_sgd(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n
         memcpy(weights->data, start.data, n * sizeof(float));
         fenced_fill(velocity, 0.0f);
         for (int s = 0; s < STEPS; s++)
-            tutti_sgd_step(r.row, r.team, sgd, n, g[s].data,
+            tutti_sgd_step(r.row, r.team, sgd, n, g[s].data, NULL,
                            sgd->momentum == 0.0f ? NULL : velocity->data, weights->data);
         if (r.first) within("sgd", n, w1.data, wd, bound);
         if (!r.first) same_bits(&r, "sgd weights", &w1, &w);
@@ -276,6 +276,27 @@ static void check_sgd(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n
     fenced_destroy(&start);
 }
 
+/* A gradient in two parts is their sum. */
+static void check_sgd_of_two_parts(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n)
+{
+    fenced a = random_array(n, 5, -1.0, 1.0), b = random_array(n, 6, -1.0, 1.0);
+    fenced sum = fenced_create(n), start = random_array(n, 1, -1.0, 1.0);
+    fenced w[2] = {fenced_create(n), fenced_create(n)}, v[2] = {fenced_create(n), fenced_create(n)};
+    for (run r = {0}; next_run(&r, teams);) {
+        tutti_add(r.row, r.team, n, a.data, b.data, false, sum.data);
+        for (int k = 0; k < 2; k++) {
+            memcpy(w[k].data, start.data, n * sizeof(float));
+            memcpy(v[k].data, b.data, n * sizeof(float));
+            tutti_sgd_step(r.row, r.team, sgd, n, k ? a.data : sum.data, k ? b.data : NULL,
+                           sgd->momentum == 0.0f ? NULL : v[k].data, w[k].data);
+        }
+        same_bits(&r, "sgd weights, two parts", &w[0], &w[1]);
+        same_bits(&r, "sgd momentum, two parts", &v[0], &v[1]);
+    }
+    for (int k = 0; k < 2; k++) fenced_destroy(&w[k]), fenced_destroy(&v[k]);
+    fenced_destroy(&a), fenced_destroy(&b), fenced_destroy(&sum), fenced_destroy(&start);
+}
+
 static void sgd_is_pytorchs(void **state)
 {
     const tutti_sgd kinds[] = {
@@ -284,7 +305,10 @@ static void sgd_is_pytorchs(void **state)
         {0.01f, 0.9f, 5e-4f, 1.0f, true},
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int i = 0; i < LENGTHS; i++) check_sgd(*state, &kinds[k], lengths[i]);
+        for (int i = 0; i < LENGTHS; i++) {
+            check_sgd(*state, &kinds[k], lengths[i]);
+            check_sgd_of_two_parts(*state, &kinds[k], lengths[i]);
+        }
 }
 
 /* ---- sums ---- */

@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/topology.h"
 #include "comm/agree.h"
+#include "comm/common.h"
 #include "comm/launch.h"
 #include "comm/place.h"
 #include "comm/stall.h"
@@ -39,18 +40,12 @@ enum {
 #define NAP_LONGEST  4e-3
 #define LONGEST_PACE 4e-3
 #define IDLE_SLEEP   0.1
+#define WATCH_SLEEP  0.02 /* while the compute thread waits in common memory */
 
 tutti_comm_options tutti_comm_defaults(void)
 {
     return (tutti_comm_options){
         .core = TUTTI_CORE_AUTO, .stall_warn = 60, .stall_abort = 600, .log = {.rank = -1}};
-}
-
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
 }
 
 /* --- the thread --- */
@@ -95,7 +90,7 @@ static void rest(tutti_comm *comm, uint32_t ticket, int round)
 {
     const bool idle = !tutti_transport_under_way(comm->engine.transport);
     if (stays_awake(comm, idle, round)) {
-        if (comm->is_hot || round % LOOKS_PER_YIELD) relax();
+        if (comm->is_hot || round % LOOKS_PER_YIELD) tutti_relax();
         else sched_yield();
         if (round % 1024 == 1023) tutti_stall_watch(comm);
         return;
@@ -103,7 +98,8 @@ static void rest(tutti_comm *comm, uint32_t ticket, int round)
     move_if_asked(comm);
     tutti_stall_watch(comm);
     const double nap = nap_length(comm, tutti_engine_now(&comm->engine));
-    tutti_bell_sleep(&comm->engine.work, ticket, idle ? IDLE_SLEEP : nap);
+    const double idle_sleep = atomic_load(&comm->waits_at.name) ? WATCH_SLEEP : IDLE_SLEEP;
+    tutti_bell_sleep(&comm->engine.work, ticket, idle ? idle_sleep : nap);
 }
 
 static void serve(tutti_comm *comm)
@@ -176,7 +172,7 @@ static bool has_come(const atomic_uint *word, unsigned value)
 static void wait_a_little(tutti_comm *comm, uint32_t ticket, int round)
 {
     if (!comm->has_thread) tutti_engine_step(&comm->engine, true);
-    else if (comm->is_hot && round < HOT_LOOKS) relax();
+    else if (comm->is_hot && round < HOT_LOOKS) tutti_relax();
     else if (round < WAIT_YIELDS) sched_yield();
     else tutti_bell_sleep(&comm->engine.finished, ticket, 1);
 }
@@ -324,6 +320,7 @@ void tutti_comm_close(tutti_comm **comm_at)
     tutti_stall_destroy(&comm->stall);
     tutti_group_destroy(&comm->all);
     tutti_engine_deinit(&comm->engine);
+    tutti_common_destroy_all(comm);
     tutti_free(comm->peers);
     tutti_free(comm->id_used);
     tutti_free(comm);

@@ -22,10 +22,12 @@
 
 #include <tutti/log.h>
 #include "base/status.h"
+#include "base/team.h"
 
 typedef struct tutti_comm tutti_comm;
 typedef struct tutti_group tutti_group;
 typedef struct tutti_exchange tutti_exchange;
+typedef struct tutti_common tutti_common;
 
 enum {
     TUTTI_STRIP_UNIT = 16, /* strips are cut at multiples of this many floats */
@@ -127,12 +129,25 @@ void tutti_group_destroy(tutti_group **group);
 int tutti_group_rank(const tutti_group *group);
 int tutti_group_size(const tutti_group *group);
 
+/* --- memory in common, where all ranks are on one host --- */
+
+/* Collective. Zeroed memory that every rank sees: 'whole' bytes which are the same for all, and
+ * 'own' bytes of each rank, aligned like those of tutti_alloc. It lasts as long as the comm. *out
+ * is NULL where there is no such memory: one rank, several hosts or NUMA nodes, no thread, or a
+ * system that does not let processes share; then exchanges send messages, with the same bits. */
+tutti_status tutti_common_create(tutti_common **out, tutti_comm *comm, size_t whole,
+                                 size_t own) TUTTI_MUST_CHECK;
+void *tutti_common_whole(const tutti_common *common);
+void *tutti_common_own(const tutti_common *common);
+
 /* --- exchanges: created once, started every step --- */
 
 /* Called by the communication thread on a piece of the strip this member owns, as soon as its sum
- * is complete and the gate is open: sum[0 .. end-begin) is the total of elements begin .. end-1.
- * Writes the new values where the part-broadcast takes them from. Pieces do not overlap. */
-typedef void tutti_update_fn(void *user, const float *sum, size_t begin, size_t end);
+ * is complete and the gate is open: a[0 .. end-begin) is the total of elements begin .. end-1; in
+ * common memory the last addition is left to the update, and the total is a + b unless b is NULL.
+ * Writes the new values where the part-broadcast takes them from. Pieces do not overlap. In common
+ * memory it is called by all threads of the spec's team at once. */
+typedef void tutti_update_fn(void *user, const float *a, const float *b, size_t begin, size_t end);
 
 /* A chain: part-reduce, update, part-broadcast. Leave out what is not wanted: leaves == 0 has no
  * part-reduce, update == NULL no update, whole == NULL no part-broadcast. */
@@ -156,6 +171,11 @@ typedef struct tutti_exchange_spec {
     float *whole; /* part-broadcast; borrowed. With leaves but no update: the sum itself */
     bool gated;   /* update and part-broadcast wait for tutti_exchange_open_gate */
     bool alone;   /* the caller waits for it at once: nothing else is posted meanwhile */
+
+    /* Not NULL: all partials and 'whole' lie in this memory, 'whole' at the same place of it for
+     * all. Nothing is sent: see comm/common.c. */
+    tutti_common *common;
+    tutti_team *team; /* that adds and updates there, when the caller starts, opens or waits */
 
     /* For tests and experiments; NULL and 0 choose by size and ranks. All give the same bits. */
     const char *reduce_by;    /* "direct", "halving" (2^k members, one root each), "bruck" */

@@ -296,7 +296,7 @@ static void update(tutti_exchange *x, int chunk)
     if (own.begin == own.end) return;
     const float *sum = x->partials[0] + own.begin;
     float *const whole = (float *)(void *)x->whole;
-    if (x->update) x->update(x->user, sum, own.begin, own.end);
+    if (x->update) x->update(x->user, sum, NULL, own.begin, own.end);
     else if (whole + own.begin != sum)
         memcpy(whole + own.begin, sum, tutti_piece_length(own) * sizeof *sum);
 }

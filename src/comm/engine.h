@@ -14,11 +14,13 @@ enum {
     TUTTI_WINDOW = 16,          /* messages of a chunk under way, each way, at most */
     TUTTI_PARTS = 3,            /* the same, of those to one partner */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
-    TUTTI_FAILURE_BYTES = 400
+    TUTTI_FAILURE_BYTES = 400,
+    TUTTI_NAME_BYTES = 64 /* of an exchange's name, for reports */
 };
 
 typedef struct tutti_engine tutti_engine;
 typedef struct tutti_slot tutti_slot;
+typedef struct tutti_standing tutti_standing;
 
 /* An algorithm moves one chunk: the same piece of every strip. All algorithms for a stage give
  * the same bits. */
@@ -86,6 +88,14 @@ struct tutti_exchange {
     size_t *send_cuts;
     const tutti_algorithm *reduce, *spread; /* NULL: the chain has no such stage */
 
+    tutti_common *common; /* NULL: messages. What follows is common.c's */
+    tutti_team *team;
+    tutti_standing *standing; /* of each rank of the job */
+    const char *lasting_name; /* lasts as long as the comm */
+    const float **root_at;    /* where the roots lie, in tree order */
+    float *sums;              /* of a block, of each thread */
+    int depth;                /* so many of them */
+
     /* This run; the engine's. */
     bool *summed; /* per chunk */
     int reduce_posted, summed_count, spread_posted, spread_done;
@@ -141,8 +151,8 @@ struct tutti_engine {
     const tutti_exchange *seen;        /* the one that was awaited when chunks were last posted */
     tutti_exchange *active;
     bool stopping;
-    int exit_code;      /* of TUTTI_COMMAND_ABORT */
-    char last_name[64]; /* the last start, for reports */
+    int exit_code;                    /* of TUTTI_COMMAND_ABORT */
+    char last_name[TUTTI_NAME_BYTES]; /* the last start, for reports */
     double last_start;
     atomic_bool failed;
     tutti_status failure; /* with its sentence; valid when failed */

@@ -1,4 +1,4 @@
-#include "comm/exchange.h"
+#include "comm/common.h"
 
 #include <string.h>
 
@@ -248,6 +248,7 @@ static tutti_status fill_chain(tutti_exchange *x, const tutti_exchange_spec *spe
     TUTTI_TRY(spec->cuts ? copy_sizes(&x->cuts, spec->cuts, x->members + 1)
                          : cut_evenly(x, spec->count));
     if (spec->leaves) TUTTI_TRY(plan_reduce(x, spec));
+    if (spec->common) return tutti_common_join(x, spec);
     if (spec->whole)
         TUTTI_TRY(
             tutti_algorithm_choose(&x->spread, tutti_broadcast_algorithms, spec->broadcast_by, x));
@@ -316,6 +317,8 @@ void tutti_exchange_destroy(tutti_exchange **exchange)
     tutti_free(x->roots);
     tutti_free(x->first_root);
     tutti_free(x->summed);
+    tutti_free(x->root_at);
+    tutti_free(x->sums);
     tutti_free(x);
     *exchange = NULL;
 }
@@ -330,6 +333,7 @@ void tutti_exchange_strip(const tutti_exchange *x, size_t *begin, size_t *end)
 
 bool tutti_exchange_is_done(const tutti_exchange *x)
 {
+    if (x->common) return tutti_common_is_done(x);
     return atomic_load_explicit(&x->done, memory_order_acquire) == x->started;
 }
 
@@ -340,18 +344,21 @@ void tutti_exchange_start(tutti_exchange *x)
     x->stats.waited = 0;
     x->gate_asked = false;
     x->started++;
-    tutti_comm_submit(x->comm, TUTTI_COMMAND_START, x);
+    if (x->common) tutti_common_start(x);
+    else tutti_comm_submit(x->comm, TUTTI_COMMAND_START, x);
 }
 
 void tutti_exchange_open_gate(tutti_exchange *x)
 {
     if (!x->gated || x->gate_asked) return;
     x->gate_asked = true;
-    tutti_comm_submit(x->comm, TUTTI_COMMAND_GATE, x);
+    if (x->common) tutti_common_open_gate(x);
+    else tutti_comm_submit(x->comm, TUTTI_COMMAND_GATE, x);
 }
 
 tutti_status tutti_exchange_wait(tutti_exchange *x)
 {
+    if (x->common && x->started) return tutti_common_await(x);
     if (tutti_exchange_is_done(x)) return TUTTI_OK;
     TUTTI_ASSERT(!x->gated || x->gate_asked); /* nobody else could open it */
     const double begin = tutti_engine_now(&x->comm->engine);
@@ -359,8 +366,9 @@ tutti_status tutti_exchange_wait(tutti_exchange *x)
     const tutti_status s = tutti_comm_await(x->comm, &x->done, x->started);
     atomic_store(&x->comm->engine.awaited, NULL);
     TUTTI_TRY(s);
-    x->stats.waited += tutti_engine_now(&x->comm->engine) - begin;
-    x->stats.total_waited += x->stats.waited;
+    const double waited = tutti_engine_now(&x->comm->engine) - begin;
+    x->stats.waited += waited;
+    x->stats.total_waited += waited;
     return TUTTI_OK;
 }
 

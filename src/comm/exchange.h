@@ -11,6 +11,13 @@ typedef struct tutti_peer {
     int pid;
 } tutti_peer;
 
+/* Where the compute thread is, told to the communication thread. */
+typedef struct tutti_doing {
+    _Atomic(const char *) name; /* of an exchange; lasts as long as the comm; NULL: nowhere */
+    atomic_uint run;
+    _Atomic double since;
+} tutti_doing;
+
 /* How quickly messages come in. */
 typedef struct tutti_pace {
     double last, interval; /* seconds */
@@ -37,11 +44,20 @@ struct tutti_comm {
     tutti_agreement *agreement;
     tutti_stall *stall;
     unsigned char *id_used; /* per exchange id */
+    tutti_common *common;   /* the last made, of those that end with the comm; NULL: none */
+    tutti_doing waits_at, begun_last; /* in common memory */
     /* What the thread reports about its start. */
     atomic_uint is_open;
     tutti_status open_status;
     char open_sentence[TUTTI_FAILURE_BYTES];
 };
+
+static inline void tutti_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
 
 /* Submits a command; waits when the queue is full. */
 void tutti_comm_submit(tutti_comm *comm, tutti_command_kind kind, tutti_exchange *exchange);

@@ -8,23 +8,22 @@
 #include <unistd.h>
 
 /* The futex word is the atomic counter itself; the kernel compares and sleeps in one step. */
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
-                  const struct timespec *timeout)
+static long futex(tutti_bell *bell, int operation, uint32_t value, const struct timespec *timeout)
 {
-    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+    const int where = bell->is_common ? 0 : FUTEX_PRIVATE_FLAG;
+    return syscall(SYS_futex, &bell->rings, operation | where, value, timeout, NULL, 0);
 }
 
 void tutti_bell_ring(tutti_bell *bell)
 {
     atomic_fetch_add(&bell->rings, 1);
-    if (atomic_load(&bell->asleep)) futex(&bell->rings, FUTEX_WAKE_PRIVATE, 1, NULL);
+    if (atomic_load(&bell->asleep)) futex(bell, FUTEX_WAKE, 1, NULL);
 }
 
 void tutti_bell_sleep(tutti_bell *bell, uint32_t ticket, double seconds)
 {
     const struct timespec timeout = {(time_t)seconds, (long)((seconds - (time_t)seconds) * 1e9)};
     atomic_store(&bell->asleep, 1);
-    if (atomic_load(&bell->rings) == ticket)
-        futex(&bell->rings, FUTEX_WAIT_PRIVATE, ticket, &timeout);
+    if (atomic_load(&bell->rings) == ticket) futex(bell, FUTEX_WAIT, ticket, &timeout);
     atomic_store(&bell->asleep, 0);
 }

@@ -61,6 +61,12 @@ void tutti_stall_destroy(tutti_stall **stall)
     *stall = NULL;
 }
 
+/* Where this rank waits, and since when. */
+typedef struct halt {
+    double since; /* 0: it does not */
+    char where[DOING_BYTES];
+} halt;
+
 /* The chunk that has waited longest. */
 static const tutti_slot *longest_waiting(const tutti_engine *e)
 {
@@ -80,17 +86,43 @@ static void describe(char *text, const tutti_slot *s)
              (unsigned)s->x->stats.runs + 1);
 }
 
-static note my_state(const tutti_comm *comm, double now)
+static halt my_halt(const tutti_comm *comm)
+{
+    halt h = {.since = 0};
+    const tutti_slot *s = longest_waiting(&comm->engine);
+    const char *name = atomic_load(&comm->waits_at.name);
+    const double since = atomic_load(&comm->waits_at.since);
+    if (name && (!s || since < s->touched)) {
+        h.since = since;
+        snprintf(h.where, sizeof h.where, "the update of %.64s (run %u)", name,
+                 atomic_load(&comm->waits_at.run));
+    } else if (s) {
+        h.since = s->touched;
+        describe(h.where, s);
+    }
+    return h;
+}
+
+/* What it began last, by message or in common memory. */
+static void tell_last_start(const tutti_comm *comm, double now, note *mine)
 {
     const tutti_engine *e = &comm->engine;
-    const tutti_slot *s = longest_waiting(e);
-    note mine = {.kind = ANSWER, .waits = s && now - s->touched > comm->options.stall_warn / 2};
+    const char *name = atomic_load(&comm->begun_last.name);
+    const double since = atomic_load(&comm->begun_last.since);
+    const bool is_common = name && since > e->last_start;
+    snprintf(mine->doing, sizeof mine->doing, "%.64s", is_common ? name : e->last_name);
+    mine->seconds = now - (is_common ? since : e->last_start);
+}
+
+static note my_state(const tutti_comm *comm, double now)
+{
+    const halt h = my_halt(comm);
+    note mine = {.kind = ANSWER, .waits = h.since && now - h.since > comm->options.stall_warn / 2};
     if (mine.waits) {
-        describe(mine.doing, s);
-        mine.seconds = now - s->touched;
+        memcpy(mine.doing, h.where, sizeof mine.doing);
+        mine.seconds = now - h.since;
     } else {
-        snprintf(mine.doing, sizeof mine.doing, "%.64s", e->last_name);
-        mine.seconds = now - e->last_start;
+        tell_last_start(comm, now, &mine);
     }
     return mine;
 }
@@ -231,8 +263,8 @@ void tutti_stall_watch(tutti_comm *comm)
     if (!stall || comm->size == 1 || now - stall->looked < LOOK_EVERY) return;
     stall->looked = now;
     read_notes(comm, now);
-    const tutti_slot *s = longest_waiting(&comm->engine);
-    const double waited = s ? now - s->touched : 0;
+    const halt h = my_halt(comm);
+    const double waited = h.since ? now - h.since : 0;
     const double warn = comm->options.stall_warn, limit = comm->options.stall_abort;
     const double first = warn > 0 && (limit <= 0 || warn < limit) ? warn : limit;
     if (first <= 0 || waited < first) {

@@ -153,14 +153,16 @@ FLAT(pow_minus_3_4)
     }
 }
 
-INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin, size_t end)
+INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, bool halves, size_t begin,
+                size_t end)
 {
     const vf scale = vf_set1(f->sgd->gradient_scale), decay = vf_set1(f->sgd->weight_decay);
     const vf mu = vf_set1(f->sgd->momentum), step = vf_set1(-f->sgd->lr);
     EACH(i)
     {
-        const vf w = vf_take(f->y + i);
-        const vf d = vf_fma(decay, w, vf_mul(scale, vf_take(f->a + i)));
+        const vf w = vf_take(f->y + i), a = vf_take(f->a + i);
+        const vf dw = halves ? vf_add(a, vf_take(f->b + i)) : a;
+        const vf d = vf_fma(decay, w, vf_mul(scale, dw));
         vf move = d;
         if (momentum) {
             move = vf_fma(mu, vf_take(f->v + i), d);
@@ -171,12 +173,18 @@ INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, size_t begin,
     }
 }
 
+INLINE void sgd_of(const tutti_flat *f, bool halves, size_t begin, size_t end)
+{
+    if (f->sgd->momentum == 0.0f) sgd(f, false, false, halves, begin, end);
+    else if (f->sgd->nesterov) sgd(f, true, true, halves, begin, end);
+    else sgd(f, true, false, halves, begin, end);
+}
+
 FLAT(sgd)
 {
     (void)stream;
-    if (f->sgd->momentum == 0.0f) sgd(f, false, false, begin, end);
-    else if (f->sgd->nesterov) sgd(f, true, true, begin, end);
-    else sgd(f, true, false, begin, end);
+    if (f->b) sgd_of(f, true, begin, end);
+    else sgd_of(f, false, begin, end);
 }
 
 tutti_squares_fn NAME(op_squares);

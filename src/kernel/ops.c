@@ -35,9 +35,9 @@ void tutti_axpy(const tutti_kernels *row, tutti_team *team, size_t count, float 
 }
 
 void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
-                    const float *dw, float *v, float *w)
+                    const float *dw, const float *rest, float *v, float *w)
 {
-    const tutti_flat flat = {.a = dw, .v = v, .y = w, .sgd = sgd};
+    const tutti_flat flat = {.a = dw, .b = rest, .v = v, .y = w, .sgd = sgd};
     tutti_flat_run(team, row->ops->sgd, &flat, count);
 }
 

@@ -153,11 +153,12 @@ void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, cons
 
 /* ---- SGD, as PyTorch defines it; every multiply-add fused ----
  *
- *   d = gradient_scale * dw + weight_decay * w
+ *   d = gradient_scale * (dw + rest) + weight_decay * w
  *   v = momentum * v + d
  *   w = w - lr * (nesterov ? d + momentum * v : v)
  *
- * v starts as zeros. Without momentum v is not touched and may be NULL. */
+ * v starts as zeros. Without momentum v is not touched and may be NULL; so may 'rest', the other
+ * part of a gradient that comes in two. */
 typedef struct tutti_sgd {
     float lr, momentum, weight_decay;
     float gradient_scale; /* 1, or less to clip the norm */
@@ -165,7 +166,7 @@ typedef struct tutti_sgd {
 } tutti_sgd;
 
 void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
-                    const float *dw, float *v, float *w);
+                    const float *dw, const float *rest, float *v, float *w);
 
 /* ---- concatenation along channels ---- */
 

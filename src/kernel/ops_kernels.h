@@ -70,7 +70,7 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_flat_fn, sigmoid_backward) /* dy = a, output = b */   \
     X(tutti_flat_fn, tanh)                                        \
     X(tutti_flat_fn, tanh_backward)    /* dy = a, output = b */   \
-    X(tutti_flat_fn, sgd)              /* gradient = a, w = y */  \
+    X(tutti_flat_fn, sgd)              /* gradient a (+ b), w y */\
     X(tutti_flat_fn, exp)              /* the vector functions */ \
     X(tutti_flat_fn, log)              /* themselves, to test */  \
     X(tutti_flat_fn, pow_minus_3_4)                               \

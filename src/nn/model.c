@@ -220,8 +220,10 @@ static tutti_status init_node(tutti_model *m, int i)
 
 static tutti_status take_parameters(tutti_model *m)
 {
-    TUTTI_TRY(tutti_alloc(&m->parameters, m->parameter_floats, sizeof(float)));
-    if (!m->options.forward_only)
+    m->parameters = m->options.parameters;
+    m->gradients = m->options.gradients;
+    if (!m->parameters) TUTTI_TRY(tutti_alloc(&m->parameters, m->parameter_floats, sizeof(float)));
+    if (!m->gradients && !m->options.forward_only)
         TUTTI_TRY(tutti_alloc(&m->gradients, m->gradient_floats, sizeof(float)));
     float *gradient = m->gradients;
     for (int i = 0; i < m->node_count; i++) {
@@ -294,8 +296,8 @@ void tutti_model_destroy(tutti_model **model)
         for (int k = 0; k < m->net->layers[i].input_count; k++) tutti_hops_deinit(&m->nodes[i], k);
     }
     tutti_free(m->nodes);
-    tutti_free(m->parameters);
-    tutti_free(m->gradients);
+    if (!m->options.parameters) tutti_free(m->parameters);
+    if (!m->options.gradients) tutti_free(m->gradients);
     tutti_free(m->arena);
     tutti_free(m->moves);
     tutti_free(m->losses);

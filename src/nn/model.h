@@ -79,6 +79,8 @@ typedef struct tutti_model_options {
     const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
     int late; /* of the whole layers among the first so many the weight gradients come after all */
               /* gradients by inputs, the first layer's first: see plan/slack.h */
+    float *parameters, *gradients; /* zeroed memory for them, which outlives the model; NULL: it */
+                                   /* takes its own */
     tutti_model_hooks hooks;
     const tutti_stand_in *stand_in; /* NULL computes */
 } tutti_model_options;

@@ -40,7 +40,7 @@ static tutti_status update(void *user, int layer)
     const size_t count = r.count / (size_t)p->c->ranks;
     const double start = tutti_now();
     tutti_sgd_step(p->c->row, p->c->ranks > 1 ? NULL : p->c->team, &sgd, count,
-                   tutti_model_gradient(p->model, layer, 0), p->momentum + r.offset,
+                   tutti_model_gradient(p->model, layer, 0), NULL, p->momentum + r.offset,
                    tutti_model_parameters(p->model) + r.offset);
     p->updating += tutti_now() - start;
     p->updated += count;

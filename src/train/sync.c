@@ -21,7 +21,7 @@ static const double SHORTEST_SPAN = 1e-6; /* seconds; a trace leaves shorter one
 
 /* ---- the update ---- */
 
-static void update_strip(void *user, const float *sum, size_t begin, size_t end)
+static void update_strip(void *user, const float *a, const float *b, size_t begin, size_t end)
 {
     tutti_sync *s = user;
     tutti_trainer *t = s->trainer;
@@ -31,7 +31,7 @@ static void update_strip(void *user, const float *sum, size_t begin, size_t end)
     }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
     float *v = s->momentum ? s->momentum + (begin - s->begin) : NULL;
-    tutti_sgd_step(t->row, NULL, &s->sgd, end - begin, sum, v, w + begin);
+    tutti_sgd_step(t->row, NULL, &s->sgd, end - begin, a, b, v, w + begin);
 }
 
 static void update_alone(tutti_sync *s)
@@ -43,8 +43,8 @@ static void update_alone(tutti_sync *s)
     }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
     const float *gradient = tutti_model_gradient(t->model, s->layer, 0);
-    tutti_sgd_step(t->row, t->team, &s->sgd, s->end - s->begin, gradient + s->begin, s->momentum,
-                   w + s->begin);
+    tutti_sgd_step(t->row, t->team, &s->sgd, s->end - s->begin, gradient + s->begin, NULL,
+                   s->momentum, w + s->begin);
 }
 
 /* ---- hooks ---- */
@@ -78,9 +78,9 @@ static void record_exchange(tutti_trainer *t, const tutti_exchange *e, int layer
 
 static tutti_status wait_timed(tutti_trainer *t, tutti_exchange *e, int layer, double *exposed)
 {
-    const double start = tutti_now();
+    const double start = tutti_now(), before = tutti_exchange_statistics(e).waited;
     const tutti_status status = tutti_exchange_wait(e);
-    const double waited = tutti_now() - start;
+    const double waited = tutti_exchange_statistics(e).waited - before;
     *exposed += waited;
     t->step_exposed += waited;
     if (waited > SHORTEST_SPAN)
@@ -224,6 +224,8 @@ static tutti_status create_exchanges(tutti_trainer *t, tutti_sync *s)
         .count = s->region.count,
         .leaves = t->settings.grains,
         .partials = partials,
+        .common = t->common,
+        .team = t->team,
         .reduce_by = t->options->part_reduce,
         .broadcast_by = t->options->part_broadcast,
     };

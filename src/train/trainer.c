@@ -119,9 +119,9 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
 
 /* ---- the model ---- */
 
-static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
+static tutti_model_options model_options(tutti_trainer *t, bool evaluates_only)
 {
-    const tutti_model_options o = {
+    return (tutti_model_options){
         .row = t->row,
         .team = t->team,
         .caches = t->caches,
@@ -135,6 +135,34 @@ static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
         .late = t->plan->late,
         .hooks = evaluates_only ? (tutti_model_hooks){0} : tutti_sync_hooks(t),
     };
+}
+
+/* Ranks of one host that hold the same parameters hold them once, unless messages are asked for
+ * by the name of an algorithm. */
+static bool may_share(const tutti_trainer *t, bool evaluates_only)
+{
+    if (evaluates_only || t->options->part_reduce || t->options->part_broadcast) return false;
+    for (int i = 0; i < t->plan->layers; i++)
+        if (t->plan->groups[i] != t->ranks) return false;
+    return true;
+}
+
+static tutti_status share_memory(tutti_trainer *t, bool evaluates_only)
+{
+    tutti_model_bytes bytes = {0};
+    if (!may_share(t, evaluates_only)) return TUTTI_OK;
+    const tutti_model_options o = model_options(t, evaluates_only);
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_model_measure(&bytes, t->net, &o)));
+    return tutti_common_create(&t->common, t->comm, bytes.parameters, bytes.gradients);
+}
+
+static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
+{
+    tutti_model_options o = model_options(t, evaluates_only);
+    if (t->common) {
+        o.parameters = tutti_common_whole(t->common);
+        o.gradients = tutti_common_own(t->common);
+    }
     return tutti_model_create(&t->model, t->net, &o);
 }
 
@@ -209,6 +237,7 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(check_same_everywhere(t));
     TUTTI_TRY(tutti_comm_agree(t->comm, open_team(t)));
     TUTTI_TRY(tutti_trainer_choose_plan(t, evaluates_only));
+    TUTTI_TRY(share_memory(t, evaluates_only));
     TUTTI_TRY(tutti_comm_agree(t->comm, create_model(t, evaluates_only)));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
 }

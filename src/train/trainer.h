@@ -79,6 +79,7 @@ typedef struct tutti_trainer {
     tutti_prediction *prediction; /* of a step; on rank 0, NULL elsewhere */
     char prediction_note[160];    /* on what it stands */
     bool is_accountable;          /* on measurements of this machine */
+    tutti_common *common; /* where parameters and gradients lie; NULL: in memory of this rank */
     tutti_model *model;
 
     tutti_sync *syncs; /* one per layer with parameters, in the order of the net */

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/topology.h"
 #include "base/tree.h"
 #include "comm/comm.h"
 
@@ -122,6 +123,7 @@ typedef struct sum_case {
     float **original; /* this member's partials */
     float **partials;
     int roots;
+    bool borrows; /* the partials */
 } sum_case;
 
 static void sum_case_init(tester *t, sum_case *c, const tutti_group *group, int leaves,
@@ -146,11 +148,33 @@ static void sum_case_deinit(sum_case *c)
 {
     for (int i = 0; i < c->roots; i++) {
         tutti_free(c->original[i]);
-        tutti_free(c->partials[i]);
+        if (!c->borrows) tutti_free(c->partials[i]);
     }
     tutti_free(c->original);
     tutti_free(c->partials);
     tutti_free(c->want);
+}
+
+/* Memory in common from which cases take what they need. */
+typedef struct common_room {
+    tutti_common *memory;
+    float *whole, *own; /* what is left of it */
+} common_room;
+
+static float *take(float **left, size_t count)
+{
+    float *const taken = *left;
+    *left += tutti_round_up(count + 1, TUTTI_STRIP_UNIT);
+    return taken;
+}
+
+static void move_partials(sum_case *c, common_room *room)
+{
+    for (int i = 0; i < c->roots; i++) {
+        tutti_free(c->partials[i]);
+        c->partials[i] = take(&room->own, c->count);
+    }
+    c->borrows = true;
 }
 
 static void run_sum(tester *t, sum_case *c, const char *reduce, const char *broadcast,
@@ -246,23 +270,29 @@ typedef struct layer {
     tutti_exchange *x;
     sum_case sum;
     float *weights, *want;
+    bool borrows; /* the weights */
     size_t updated;
 } layer;
 
-static void update(void *user, const float *sum, size_t begin, size_t end)
+static void update(void *user, const float *sum, const float *rest, size_t begin, size_t end)
 {
     layer *const l = user;
-    for (size_t i = begin; i < end; i++) l->weights[i] = l->weights[i] * 0.5f + sum[i - begin];
+    for (size_t i = begin; i < end; i++) {
+        const float total = rest ? sum[i - begin] + rest[i - begin] : sum[i - begin];
+        l->weights[i] = l->weights[i] * 0.5f + total;
+    }
     l->updated += end - begin;
 }
 
-static void layer_init(tester *t, layer *l, int index)
+static void layer_init(tester *t, layer *l, int index, common_room *room)
 {
     static const size_t counts[] = {3, 70001, 17, 0, 20000, 160};
     l->t = t;
     sum_case_init(t, &l->sum, NULL, leaves_for(t), counts[index % 6]);
     const size_t count = l->sum.count;
-    l->weights = floats(t, count);
+    l->borrows = room != NULL;
+    if (room) move_partials(&l->sum, room);
+    l->weights = room ? take(&room->whole, count) : floats(t, count);
     l->want = floats(t, count);
     for (size_t i = 0; i < count; i++) l->want[i] = l->weights[i] = value_of(t->seed, 99, i);
     char name[16];
@@ -276,6 +306,7 @@ static void layer_init(tester *t, layer *l, int index)
                                       .user = l,
                                       .whole = l->weights,
                                       .gated = index % 3 != 0,
+                                      .common = room ? room->memory : NULL,
                                       .chunk_bytes = 16384};
     MUST(tutti_exchange_create(&l->x, t->comm, &spec));
 }
@@ -284,7 +315,7 @@ static void layer_deinit(layer *l)
 {
     tutti_exchange_destroy(&l->x);
     sum_case_deinit(&l->sum);
-    tutti_free(l->weights);
+    if (!l->borrows) tutti_free(l->weights);
     tutti_free(l->want);
 }
 
@@ -321,10 +352,11 @@ static void one_step(tester *t, layer *layers)
     for (int i = 0; i < LAYERS; i++) layer_check(t, &layers[i]);
 }
 
-static void chains(tester *t)
+static void chains(tester *t, common_room *room)
 {
     layer layers[LAYERS];
-    for (int i = 0; i < LAYERS; i++) layer_init(t, &layers[i], i);
+    for (int i = 0; i < LAYERS; i++) layer_init(t, &layers[i], i, room);
+    MUST(tutti_comm_barrier(t->comm)); /* in common memory a rank may begin with all of it */
     for (int step = 0; step < 10; step++) one_step(t, layers);
     const tutti_exchange_stats stats = tutti_exchange_statistics(layers[1].x);
     CHECK(stats.runs == 10, "%d runs counted", (int)stats.runs);
@@ -336,6 +368,65 @@ static void chains(tester *t)
                   10 * 2 * 4 * (70001 + 64) * (size_t)(t->size - 1) / (size_t)t->size,
               "sent %llu bytes", (unsigned long long)stats.bytes_sent);
     for (int i = 0; i < LAYERS; i++) layer_deinit(&layers[i]);
+}
+
+/* A sum without an update: into the one whole, and into each one's first partial. */
+static void sums_in_common(tester *t, common_room *room, size_t count)
+{
+    sum_case c;
+    sum_case_init(t, &c, NULL, leaves_for(t), count);
+    move_partials(&c, room);
+    for (int has_whole = 0; has_whole < 2; has_whole++) {
+        float *const whole = has_whole ? take(&room->whole, count) : NULL;
+        tutti_exchange *x = NULL;
+        const tutti_exchange_spec spec = {.name = "in common",
+                                          .count = count,
+                                          .leaves = leaves_for(t),
+                                          .partials = c.partials,
+                                          .whole = whole,
+                                          .common = room->memory};
+        MUST(tutti_exchange_create(&x, t->comm, &spec));
+        for (int run = 0; run < 2; run++) {
+            for (int i = 0; i < c.roots; i++)
+                memcpy(c.partials[i], c.original[i], count * sizeof(float));
+            delay(t);
+            MUST(tutti_exchange_run(x));
+            size_t begin = 0, end = count;
+            if (!whole) tutti_exchange_strip(x, &begin, &end);
+            check_whole(t, "in common", (whole ? whole : c.partials[0]) + begin, c.want + begin,
+                        end - begin);
+        }
+        tutti_exchange_destroy(&x);
+    }
+    sum_case_deinit(&c);
+}
+
+/* All ranks of one host and one NUMA node, each with a thread to communicate. */
+static bool can_share(tester *t, const tutti_comm_options *options)
+{
+    tutti_topology *topology = NULL;
+    MUST(tutti_topology_open(&topology));
+    const bool is_one_node = tutti_topology_numa_nodes(topology) <= 1;
+    tutti_topology_close(&topology);
+    return t->size > 1 && tutti_comm_local_size(t->comm) == t->size && is_one_node &&
+           !options->no_thread;
+}
+
+static void in_common_memory(tester *t, const tutti_comm_options *options)
+{
+    common_room room = {.memory = NULL};
+    const size_t whole = 4 << 20, own = (size_t)(1 + t->rank % 3) * (8 << 20);
+    MUST(tutti_common_create(&room.memory, t->comm, whole, own));
+    CHECK((room.memory != NULL) == can_share(t, options), "memory in common: %s",
+          room.memory ? "unexpected" : "none");
+    if (!room.memory) return;
+    room.whole = tutti_common_whole(room.memory);
+    room.own = tutti_common_own(room.memory);
+    for (size_t i = 0; i < own / sizeof(float); i++)
+        CHECK(room.own[i] == 0.0f, "own memory is not zero");
+    chains(t, &room);
+    static const size_t sizes[] = {0, 1, 17, 1000, 70001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sums_in_common(t, &room, sizes[i]);
 }
 
 /* A large exchange is started first, a small urgent one after it: the small one must end first.
@@ -527,7 +618,8 @@ int main(int argc, char **argv)
     small_collectives(t);
     what_cannot_be_is_said(t);
     awkward_sizes(t);
-    chains(t);
+    chains(t, NULL);
+    in_common_memory(t, &options);
     the_urgent_overtakes(t);
     uneven_strips(t);
     for (int groups = 1; groups <= t->size; groups++)

@@ -1,7 +1,9 @@
 /* A job in which one rank misbehaves; tests/mpi/stall looks at what the user sees.
  *
- *   stall HOW RANK WARN ABORT      HOW: stop (SIGSTOP itself), late (sleeps 2.5 x WARN), kill
- *                                  (SIGKILL itself), fail (agrees on a failure), abort, none   */
+ *   stall HOW RANK WARN ABORT [common]
+ *                                  HOW: stop (SIGSTOP itself), late (sleeps 2.5 x WARN), kill
+ *                                  (SIGKILL itself), fail (agrees on a failure), abort, none;
+ *                                  common: without messages, in memory in common               */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,29 +43,50 @@ static tutti_status run(tutti_comm *comm, tutti_exchange *fc6, const char *how, 
     return TUTTI_OK;
 }
 
+typedef struct buffers {
+    tutti_common *common;
+    float *partial, *whole;
+} buffers;
+
+static tutti_status take_buffers(buffers *b, tutti_comm *comm, bool in_common)
+{
+    const size_t bytes = COUNT * sizeof(float);
+    if (in_common) {
+        TUTTI_TRY(tutti_common_create(&b->common, comm, bytes, bytes));
+        if (!b->common) return tutti_fail(TUTTI_UNSUPPORTED, "no memory in common");
+        b->partial = tutti_common_own(b->common);
+        b->whole = tutti_common_whole(b->common);
+        return TUTTI_OK;
+    }
+    TUTTI_TRY(tutti_alloc(&b->partial, COUNT, sizeof(float)));
+    return tutti_alloc(&b->whole, COUNT, sizeof(float));
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 5) return 2;
+    if (argc < 5) return 2;
     tutti_comm *comm = NULL;
     tutti_exchange *fc6 = NULL;
-    float *partial = NULL, *whole = NULL;
+    buffers b = {.common = NULL};
     tutti_comm_options options = tutti_comm_defaults();
     options.log = tutti_log_stderr(TUTTI_LOG_WARNING);
     options.stall_warn = atof(argv[3]);
     options.stall_abort = atof(argv[4]);
     tutti_status s = tutti_comm_open(&comm, &options);
-    if (s == TUTTI_OK) s = tutti_alloc(&partial, COUNT, sizeof *partial);
-    if (s == TUTTI_OK) s = tutti_alloc(&whole, COUNT, sizeof *whole);
+    if (s == TUTTI_OK) s = take_buffers(&b, comm, argc > 5 && !strcmp(argv[5], "common"));
     const tutti_exchange_spec spec = {.name = "fc6",
                                       .count = COUNT,
                                       .leaves = comm ? tutti_comm_size(comm) : 1,
-                                      .partials = &partial,
-                                      .whole = whole};
+                                      .partials = &b.partial,
+                                      .whole = b.whole,
+                                      .common = b.common};
     if (s == TUTTI_OK) s = tutti_exchange_create(&fc6, comm, &spec);
     if (s == TUTTI_OK) s = run(comm, fc6, argv[1], atoi(argv[2]), options.stall_warn);
     tutti_exchange_destroy(&fc6);
-    tutti_free(partial);
-    tutti_free(whole);
+    if (!b.common) {
+        tutti_free(b.partial);
+        tutti_free(b.whole);
+    }
     if (s != TUTTI_OK) return give_up(comm, s);
     tutti_comm_close(&comm);
     return 0;
