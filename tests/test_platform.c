@@ -25,6 +25,7 @@ static const char measured[] = "title \"a test\"\n"
                                "steals 0.4 beside=2.5\n"
                                "meeting 30us\n"
                                "update 5e-10\n"
+                               "common 7e-10\n"
                                "layer fc 64x1x1 128x1x1 1x1/1 1 0.001 0.002 0.003\n"
                                "layer fc 64x1x1 128x1x1 1x1/1 16 0.016 0.002 0.018\n"
                                "layer fc 64x1x1 128x1x1 1x1/1 4 0.004 0.002 0.006\n"
@@ -57,6 +58,7 @@ static void a_platform_survives_its_text(void **state)
     assert_int_equal(again->threads, 2);
     assert_int_equal(again->ranks, 4);
     assert_true(is_near(again->meeting, 30e-6));
+    assert_true(is_near(again->common, 7e-10));
     assert_true(is_near(again->steals, 0.4) && is_near(again->beside, 2.5));
     assert_int_equal(again->layer_count, 4);
     assert_int_equal(again->exchange_count, 2);

@@ -209,6 +209,34 @@ static void slack_is_counted_from_a_gradient_to_its_use(void **state)
     tutti_net_destroy(&net);
 }
 
+/* Ranks of one host update in common memory: no messages, nothing to wait for. */
+static void one_host_sends_nothing(void **state)
+{
+    (void)state;
+    fixture f = load("cd-dnn", "endeavor-fdr");
+    const tutti_predict_options o = {1024, true, true};
+    double steps[2], parameters = 0;
+    for (int i = 0; i < f.net->layer_count; i++) parameters += (double)tutti_layer_floats(f.net, i);
+    f.platform->ranks = 2;
+    tutti_plan *plan = NULL;
+    assert_int_equal(tutti_plan_create(&plan, f.net, 2), TUTTI_OK);
+    for (int i = 0; i < 2; i++) {
+        tutti_prediction *p = NULL;
+        f.platform->common = i ? 3e-9 : 1e-9;
+        assert_int_equal(tutti_predict_step(&p, f.net, f.platform, plan, &o), TUTTI_OK);
+        assert_true(p->comm_s == 0 && p->late == 0 && p->exposed_s == f.platform->meeting);
+        steps[i] = p->step_s;
+        tutti_prediction_destroy(&p);
+    }
+    const double more = 2e-9 * parameters / 2;
+    assert_true(fabs(steps[1] - steps[0] - more) < 1e-9 * more + 1e-12);
+    tutti_plan_destroy(&plan);
+    const double two_hosts = data_parallel(&f, 4, 1024);
+    f.platform->common = 0;
+    assert_true(data_parallel(&f, 4, 1024) == two_hosts);
+    unload(&f);
+}
+
 static void bad_platforms_are_named(void **state)
 {
     (void)state;
@@ -236,6 +264,7 @@ int main(void)
         cmocka_unit_test(speech_net_is_hybrid_on_16_nodes),
         cmocka_unit_test(layers_are_late_where_there_is_slack),
         cmocka_unit_test(slack_is_counted_from_a_gradient_to_its_use),
+        cmocka_unit_test(one_host_sends_nothing),
         cmocka_unit_test(bad_platforms_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,9 @@
  *                   of the total, added in the order of base/tree.h;
  *   part-broadcast  every member holds its strip, each ends with the whole buffer.
  *
+ * Where all ranks are on one host, their buffers may lie in memory in common: then nothing is sent
+ * (tutti_common_create).
+ *
  * "Collective." means: every rank calls it, in the same order as the other collective calls.
  * Every rank creates the same exchanges in the same order, each with its own group, and starts,
  * opens the gates of and waits for those of one group in the same order as the other members. */
@@ -137,6 +140,7 @@ int tutti_group_size(const tutti_group *group);
  * system that does not let processes share; then exchanges send messages, with the same bits. */
 tutti_status tutti_common_create(tutti_common **out, tutti_comm *comm, size_t whole,
                                  size_t own) TUTTI_MUST_CHECK;
+bool tutti_common_is_likely(const tutti_comm *comm); /* before it is tried */
 void *tutti_common_whole(const tutti_common *common);
 void *tutti_common_own(const tutti_common *common);
 

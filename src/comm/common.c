@@ -74,11 +74,13 @@ static void set_addresses(tutti_common *c, size_t whole, const size_t *own)
 static bool map(tutti_common *c, int fd)
 {
     const size_t room = c->bytes + TUTTI_HUGE_PAGE;
-    char *const all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *const all =
+        mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) return false;
     char *const base = (char *)tutti_round_up((size_t)all, TUTTI_HUGE_PAGE);
     if (base > all) munmap(all, (size_t)(base - all));
-    if (base + c->bytes < all + room) munmap(base + c->bytes, (size_t)(all + room - base) - c->bytes);
+    if (base + c->bytes < all + room)
+        munmap(base + c->bytes, (size_t)(all + room - base) - c->bytes);
     if (mmap(base, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         munmap(base, c->bytes);
         return false;
@@ -134,24 +136,34 @@ static void ask_for_huge_pages(char *part, size_t bytes)
 
 /* --- creating --- */
 
-static bool have_one_memory(const tutti_comm *comm)
+static bool are_neighbours(const tutti_comm *comm)
 {
     return comm->size > 1 && comm->local_size == comm->size && comm->has_thread;
 }
 
-/* This rank is ready to share; sets how long it looks for news before it sleeps. */
-static bool examine_machine(tutti_common *c)
+/* What matters of the machine. */
+typedef struct ground {
+    bool is_one_node;
+    bool has_cores; /* one for every thread that computes */
+} ground;
+
+static ground examine(const tutti_comm *comm)
 {
+    ground g = {false, false};
     tutti_topology *topology = NULL;
-    if (tutti_topology_open(&topology) != TUTTI_OK) return false;
-    const int threads = c->comm->compute_threads ? c->comm->compute_threads : 1;
+    if (tutti_topology_open(&topology) != TUTTI_OK) return g;
+    const int threads = comm->compute_threads ? comm->compute_threads : 1;
     const int cores = tutti_topology_cores(topology);
     const bool is_bound = cores < tutti_topology_machine_cores(topology);
-    const bool has_cores = cores >= threads * (is_bound ? 1 : c->comm->local_size);
-    const bool is_one_node = tutti_topology_numa_nodes(topology) <= 1;
+    g.has_cores = cores >= threads * (is_bound ? 1 : comm->local_size);
+    g.is_one_node = tutti_topology_numa_nodes(topology) <= 1;
     tutti_topology_close(&topology);
-    c->looks = has_cores ? LOOKS_WITH_A_CORE : 0;
-    return is_one_node;
+    return g;
+}
+
+bool tutti_common_is_likely(const tutti_comm *comm)
+{
+    return are_neighbours(comm) && examine(comm).is_one_node;
 }
 
 static tutti_status all_say_yes(tutti_comm *comm, bool mine, bool *all)
@@ -176,7 +188,9 @@ static tutti_status share_file(tutti_common *c, size_t whole, const size_t *own,
 {
     tutti_comm *const comm = c->comm;
     lay_out(c, whole, own);
-    bool fine = examine_machine(c);
+    const ground g = examine(comm);
+    bool fine = g.is_one_node;
+    c->looks = g.has_cores ? LOOKS_WITH_A_CORE : 0;
     offer file = comm->rank == 0 ? make_file(c) : (offer){0};
     tutti_status s = tutti_comm_broadcast(comm, 0, &file, sizeof file);
     if (s == TUTTI_OK) {
@@ -212,7 +226,7 @@ tutti_status tutti_common_create(tutti_common **out, tutti_comm *comm, size_t wh
 {
     bool shared = false;
     *out = NULL;
-    if (!have_one_memory(comm)) return TUTTI_OK;
+    if (!are_neighbours(comm)) return TUTTI_OK;
     tutti_common *c = NULL;
     TUTTI_TRY(tutti_alloc(&c, 1, sizeof *c));
     c->comm = comm;

@@ -148,7 +148,8 @@ static void update_share(void *arg, int member, int size)
     const size_t end = first + mine.end * TUTTI_STRIP_UNIT;
     const size_t block = x->depth ? BLOCK : end - first;
     float *const sums = x->sums + (size_t)(member * x->depth) * BLOCK;
-    for (size_t at = first + mine.begin * TUTTI_STRIP_UNIT, next; at < end && at < stop; at = next) {
+    for (size_t at = first + mine.begin * TUTTI_STRIP_UNIT, next; at < end && at < stop;
+         at = next) {
         next = at + block < end ? at + block : end;
         update_block(x, at, next < stop ? next : stop, sums);
     }

@@ -110,6 +110,11 @@ static tutti_status read_meeting(tutti_text *text, tutti_platform *p)
 {
     return real(text, "seconds, as 50us", time_units, &p->meeting);
 }
+static tutti_status read_common(tutti_text *text, tutti_platform *p)
+{
+    return real(text, "seconds a parameter", bare, &p->common);
+}
+
 static tutti_status read_update(tutti_text *text, tutti_platform *p)
 {
     return real(text, "seconds a parameter", bare, &p->update);
@@ -205,6 +210,7 @@ static const struct {
     {"link", read_link},         {"steals", read_steals},     {"meeting", read_meeting},
     {"topology", read_topology}, {"rate", read_rate},         {"net", read_net},
     {"layer", read_layer},       {"exchange", read_exchange}, {"update", read_update},
+    {"common", read_common},
 };
 
 static tutti_status read_line(tutti_text *text, tutti_platform *p)
@@ -218,7 +224,7 @@ static tutti_status read_line(tutti_text *text, tutti_platform *p)
     return tutti_text_fail(text, word,
                            "a platform has title, machine, nodes, peak, memory, "
                            "memory-bandwidth, link, steals, meeting, topology, rate, net, "
-                           "layer, exchange and update");
+                           "layer, exchange, update and common");
 }
 
 static tutti_status check(const tutti_platform *p)

@@ -25,6 +25,8 @@
  *     layer input 3x224x224 3x224x224 1x1/1 16 1e-3 0 0   # what a step does outside its layers
  *     exchange 2 1048576 3.1e-4 2.9e-4      # ranks, bytes: seconds part-reduce, part-broadcast
  *     update 6.0e-10                        # seconds a parameter, SGD with momentum
+ *     common 7.5e-10                        # the same and the sum before it, where all ranks of a
+ *                                           # host have their gradients in common memory
  *
  * A measured platform of one node needs no link. */
 #ifndef TUTTI_PLAN_PLATFORM_H
@@ -80,6 +82,7 @@ typedef struct tutti_platform {
     double steals, beside;
     double meeting; /* seconds */
     double update;  /* seconds a parameter; 0: by the memory bandwidth */
+    double common;  /* seconds a parameter; 0: ranks of a host send messages */
     int rate_count, net_count, layer_count, exchange_count;
     tutti_rate *rates;
     tutti_net_rate *nets;

@@ -24,6 +24,7 @@ static void write_node(FILE *out, const tutti_platform *p)
     if (p->meeting > 0) fprintf(out, "meeting %.4gus\n", p->meeting * 1e6);
     fprintf(out, "topology %s\n", p->topology);
     if (p->update > 0) fprintf(out, "update %.6g\n", p->update);
+    if (p->common > 0) fprintf(out, "common %.6g\n", p->common);
 }
 
 static void write_rates(FILE *out, const tutti_platform *p)

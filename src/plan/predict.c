@@ -22,6 +22,7 @@ typedef struct builder {
     int op_count;
     tutti_chain *chains;
     int *lives; /* groups in which each layer's output lies */
+    bool in_common;
 } builder;
 
 static void add_op(builder *b, tutti_op_kind kind, int layer, double seconds)
@@ -109,14 +110,26 @@ static double parameters_of(const builder *b, int layer)
     return (double)tutti_layer_floats(b->net, layer) * b->lives[layer] / b->plan->nodes;
 }
 
+/* Ranks of one host that hold all parameters add up gradients and update where they lie. */
+static bool are_in_common(const builder *b)
+{
+    const int nodes = b->plan->nodes;
+    if (!(b->platform->common > 0) || nodes == 1 || nodes > b->platform->ranks) return false;
+    for (int i = 0; i < b->net->layer_count; i++)
+        if (b->lives[i] != nodes) return false;
+    return true;
+}
+
 /* The exchange of a layer's gradient and parameters among the nodes that hold the same ones. */
 static void set_chain(builder *b, int layer)
 {
     const double holders = b->lives[layer], count = parameters_of(b, layer);
     const double bytes = FLOAT_BYTES * count;
     tutti_layer_prediction *p = &b->out->layer[layer];
-    p->update = tutti_platform_update(b->platform, count / holders);
-    if (holders <= 1) return;
+    p->update = b->in_common ? b->platform->common * count / holders
+                             : tutti_platform_update(b->platform, count / holders);
+    if (b->in_common) p->bytes += bytes * (holders - 1) / holders;
+    if (b->in_common || holders <= 1) return;
     b->chains[layer].reduce = tutti_platform_reduce(b->platform, holders, bytes);
     b->chains[layer].broadcast = tutti_platform_broadcast(b->platform, holders, bytes) + p->update;
     p->comm += b->chains[layer].reduce + b->chains[layer].broadcast - p->update;
@@ -141,11 +154,14 @@ static void set_layer(builder *b, int layer)
 
 /* ---- the program ---- */
 
+static bool exchanges(const builder *b, int layer)
+{
+    return b->net->layers[layer].weight >= 0 && b->lives[layer] > 1 && !b->in_common;
+}
+
 static void add_forward(builder *b, int layer)
 {
-    const tutti_layer *l = &b->net->layers[layer];
-    if (l->weight >= 0 && b->lives[layer] > 1 && b->options->overlap)
-        add_op(b, TUTTI_OP_WAIT, layer, 0);
+    if (exchanges(b, layer) && b->options->overlap) add_op(b, TUTTI_OP_WAIT, layer, 0);
     add_op(b, TUTTI_OP_EXCHANGE, layer, move_seconds(b, layer, false));
     add_op(b, TUTTI_OP_COMPUTE, layer, b->out->layer[layer].compute.forward);
 }
@@ -157,11 +173,6 @@ static double move_back_seconds(const builder *b, int layer)
     const bool hides = b->options->overlap && l->weight >= 0 && b->lives[layer] < b->plan->nodes;
     const double hidden = hides ? b->out->layer[layer].compute.weights : 0;
     return l->trains_below ? fmax(move_seconds(b, layer, true) - hidden, 0) : 0;
-}
-
-static bool exchanges(const builder *b, int layer)
-{
-    return b->net->layers[layer].weight >= 0 && b->lives[layer] > 1;
 }
 
 static void add_weights(builder *b, int layer)
@@ -214,8 +225,9 @@ static void run(builder *b)
 {
     tutti_prediction *out = b->out;
     place_layers(b);
+    b->in_common = are_in_common(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
-    const bool overlaps = b->plan->nodes > 1 && b->options->overlap;
+    const bool overlaps = b->plan->nodes > 1 && b->options->overlap && !b->in_common;
     out->late = overlaps ? tutti_slack_layers(b->net, b->plan, out) : 0;
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));
     add_op(b, TUTTI_OP_COMPUTE, -1, out->input_s);

@@ -191,6 +191,7 @@ static tutti_status measure(tutti_calibration *c)
     TUTTI_TRY(compare_clocks(c));
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
+    TUTTI_TRY(tutti_calibrate_common(c));
     TUTTI_TRY(tutti_calibrate_zoo(c, seconds - (tutti_now() - c->begun)));
     return tutti_comm_agree(c->comm, save(c));
 }

@@ -3,6 +3,7 @@
  *   calibrate.c            the whole call: machine, order of things, the file
  *   calibrate_zoo.c        which nets with how many samples, in the time there is
  *   calibrate_net.c        a net's layers with so many samples
+ *   calibrate_common.c     the update where all ranks have their gradients in common memory
  *   calibrate_exchange.c   part-reduce and part-broadcast against ranks and bytes; what the
  *                          communication thread takes from the computing
  *
@@ -75,6 +76,9 @@ double tutti_calibration_median(double *values, int count);
 
 /* Collective. Measures the nets that were asked for, in about 'seconds'. */
 tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;
+
+/* Collective. Where ranks share no memory there is nothing to do. */
+tutti_status tutti_calibrate_common(tutti_calibration *c) TUTTI_MUST_CHECK;
 
 /* Collective. With one rank there is nothing to do. */
 tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;

@@ -49,6 +49,14 @@ static void take_network(tutti_platform *to, const tutti_platform *from)
     to->overlap = from->overlap;
 }
 
+/* SGD reads and writes four numbers beside each gradient. */
+static void assume_common_memory(const tutti_trainer *t, tutti_platform *p)
+{
+    if (!tutti_common_is_likely(t->comm)) return;
+    p->ranks = t->ranks;
+    p->common = tutti_platform_update(p, 1) * (t->ranks + 4) / 5;
+}
+
 static void note_what_is_missing(tutti_trainer *t, const char *what)
 {
     snprintf(t->prediction_note, sizeof t->prediction_note,
@@ -79,6 +87,7 @@ static tutti_status choose_platform(tutti_trainer *t, tutti_platform **out, bool
         note_what_is_missing(t, "this machine's peak");
         *out = described;
     }
+    if (s == TUTTI_OK) assume_common_memory(t, *out);
     return s;
 }
 
@@ -101,6 +110,7 @@ static tutti_status find_and_predict(tutti_trainer *t, bool searches)
     tutti_plan *best = NULL;
     tutti_status s = choose_platform(t, &platform, &t->is_accountable);
     if (s != TUTTI_OK || !platform) return s;
+    if (t->options->part_reduce || t->options->part_broadcast) platform->common = 0;
     if (searches) {
         s = tutti_plan_search(&best, t->net, platform, t->ranks, &o);
         if (s == TUTTI_OK)

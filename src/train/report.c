@@ -18,8 +18,9 @@ static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
         snprintf(out, size, "1 rank, %d thread%s, %s kernels", threads, threads > 1 ? "s" : "",
                  t->row->name);
     else
-        snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s", t->ranks, threads,
-                 threads > 1 ? "s" : "", t->row->name, tutti_comm_library());
+        snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s%s", t->ranks, threads,
+                 threads > 1 ? "s" : "", t->row->name, tutti_comm_library(),
+                 t->common ? ", parameters in common memory" : "");
 }
 
 static void describe_plan(const tutti_trainer *t, char *out, size_t size)

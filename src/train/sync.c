@@ -6,7 +6,8 @@
  * momentum exists only there), part-broadcast of the new parameters. The gate keeps update and
  * broadcast back until backward-data has read the old parameters; the next forward pass waits,
  * layer by layer, for the new ones. A rank that holds a region alone updates it at once, with all
- * its threads.
+ * its threads; where all ranks of a host hold all regions they hold them once, and the exchange
+ * is an update in place (comm/common_exchange.c).
  *
  * Clipping needs the norm of the whole gradient before the first update: then the sums travel
  * behind the computing, update and broadcast come after it. */

@@ -46,6 +46,7 @@ def check_ranks(cache, ranks):
     expect("layers", "layer conv 1x28x28 32x28x28 5x5/1 1 " in text and "\nupdate " in text)
     expect("exchanges", ("\nexchange 2 4096 " in text) == (ranks == 2)
            and ("\nlink " in text) == (ranks == 2))
+    expect("common memory", "\ncommon " not in text or ranks == 2)
     for platform in ("here", str(here)):
         done = run(cache, "plan", "lenet", "--platform", platform, "--nodes", str(ranks), "--json")
         expect(f"plan on {platform}", done.returncode == 0
