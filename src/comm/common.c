@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/topology.h"
 
 #ifndef MADV_COLLAPSE

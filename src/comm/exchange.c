@@ -358,9 +358,10 @@ void tutti_exchange_open_gate(tutti_exchange *x)
 
 tutti_status tutti_exchange_wait(tutti_exchange *x)
 {
+    const bool is_done = tutti_exchange_is_done(x);
+    TUTTI_ASSERT(is_done || !x->gated || x->gate_asked); /* nobody else could open it */
     if (x->common && x->started) return tutti_common_await(x);
-    if (tutti_exchange_is_done(x)) return TUTTI_OK;
-    TUTTI_ASSERT(!x->gated || x->gate_asked); /* nobody else could open it */
+    if (is_done) return TUTTI_OK;
     const double begin = tutti_engine_now(&x->comm->engine);
     atomic_store(&x->comm->engine.awaited, x);
     const tutti_status s = tutti_comm_await(x->comm, &x->done, x->started);

@@ -227,11 +227,12 @@ static void run(builder *b)
     place_layers(b);
     b->in_common = are_in_common(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
-    const bool overlaps = b->plan->nodes > 1 && b->options->overlap && !b->in_common;
+    const bool meets = b->plan->nodes > 1 && !b->in_common; /* there they look, and do not sleep */
+    const bool overlaps = meets && b->options->overlap;
     out->late = overlaps ? tutti_slack_layers(b->net, b->plan, out) : 0;
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));
     add_op(b, TUTTI_OP_COMPUTE, -1, out->input_s);
-    if (b->plan->nodes > 1) add_op(b, TUTTI_OP_EXCHANGE, -1, b->platform->meeting);
+    if (meets) add_op(b, TUTTI_OP_EXCHANGE, -1, b->platform->meeting);
     for (int i = 0; i < b->net->layer_count; i++) add_forward(b, i);
     for (int i = b->net->layer_count - 1; i >= 0; i--) add_backward(b, i);
     for (int i = 0; i < out->late; i++) add_late(b, i);
@@ -239,7 +240,7 @@ static void run(builder *b)
     const tutti_channel channel = {b->platform->steals, b->platform->beside, !b->options->priority};
     out->step_s =
         tutti_timeline_step(b->ops, b->op_count, b->chains, b->net->layer_count, &channel, NULL);
-    if (b->plan->nodes > 1) out->exposed_s = b->platform->meeting;
+    if (meets) out->exposed_s = b->platform->meeting;
     for (int i = 0; i < b->net->layer_count; i++) {
         tutti_layer_prediction *p = &out->layer[i];
         p->exposed = b->chains[i].waited + move_seconds(b, i, false) + move_back_seconds(b, i);
