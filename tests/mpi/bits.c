@@ -401,7 +401,7 @@ static void sums_in_common(tester *t, common_room *room, size_t count)
     sum_case_deinit(&c);
 }
 
-/* All ranks of one host and one NUMA node, each with a thread to communicate. */
+/* All ranks of one host and one NUMA node that see each other, each with a thread. */
 static bool can_share(tester *t, const tutti_comm_options *options)
 {
     tutti_topology *topology = NULL;
@@ -409,7 +409,7 @@ static bool can_share(tester *t, const tutti_comm_options *options)
     const bool is_one_node = tutti_topology_numa_nodes(topology) <= 1;
     tutti_topology_close(&topology);
     return t->size > 1 && tutti_comm_local_size(t->comm) == t->size && is_one_node &&
-           !options->no_thread;
+           !options->no_thread && !getenv("TUTTI_TEST_APART");
 }
 
 static void in_common_memory(tester *t, const tutti_comm_options *options)
