@@ -79,7 +79,7 @@ static const cli_option options[] = {
     {"comm-core",          CLI_TEXT, AT(comm_core), .value = "CORE", .fallback = "auto",
      .help = "of the communication thread: auto, none, or a number"},
     {"part-reduce",        CLI_TEXT, TO(part_reduce), .value = "ALGORITHM",
-     .help = "direct, halving or bruck; by default chosen by size and ranks, on one host none"},
+     .help = "of messages: direct, halving, bruck; by default by size and ranks (one host: none)"},
     {"part-broadcast",     CLI_TEXT, TO(part_broadcast), .value = "ALGORITHM",
      .help = "direct, doubling (with halving) or bruck; by default chosen by size and ranks"},
     {"stall-warn",         CLI_REAL, TO(stall_warn), 0, 1e9, "60",

@@ -177,7 +177,7 @@ typedef struct tutti_exchange_spec {
     bool alone;   /* the caller waits for it at once: nothing else is posted meanwhile */
 
     /* Not NULL: all partials and 'whole' lie in this memory, 'whole' at the same place of it for
-     * all. Nothing is sent: see comm/common.c. */
+     * all. Nothing is sent: see comm/common_exchange.c. */
     tutti_common *common;
     tutti_team *team; /* that adds and updates there, when the caller starts, opens or waits */
 

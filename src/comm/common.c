@@ -4,8 +4,8 @@
  *
  * Rank 0 makes it (memfd_create), the others open it through rank 0's entry in /proc, so nothing
  * is left behind however the job ends. Where that cannot be - ranks that do not see each other's
- * processes - all ranks do without. A random token tells that it is the right file: in another
- * container the same process number may be somebody else.
+ * processes - all ranks do without. A token tells that it is the right file: in another container
+ * the same process number may be somebody else.
  *
  * Every part begins with a huge page. Most systems give huge pages to private memory alone, unless
  * a program asks for them once there is something to collapse (MADV_COLLAPSE, Linux 6.1). */

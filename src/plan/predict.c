@@ -227,7 +227,7 @@ static void run(builder *b)
     place_layers(b);
     b->in_common = are_in_common(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
-    const bool meets = b->plan->nodes > 1 && !b->in_common; /* there they look, and do not sleep */
+    const bool meets = b->plan->nodes > 1 && !b->in_common; /* there it takes next to nothing */
     const bool overlaps = meets && b->options->overlap;
     out->late = overlaps ? tutti_slack_layers(b->net, b->plan, out) : 0;
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));

@@ -59,6 +59,9 @@ def check_account(cache, folder, ranks):
     done = run(cache, *TRAIN, "--steps", "8", "--run", str(out), ranks=ranks)
     expect(f"{ranks} ranks are predicted", f"on here-{ranks}x1" in done.stdout
            and "a step: predicted" in done.stdout, done)
+    measured = (cache / "tutti" / f"here-{ranks}x1.platform").read_text()
+    expect("ranks that share memory were measured there",
+           ("parameters in common memory" in done.stdout) == ("\ncommon " in measured), done)
     account = json.loads((out / "plan.json").read_text())
     expect("the step's account", account["steps"] == 7 and account["nodes"] == ranks
            and account["predicted_step_s"] > 0 and account["measured_step_s"] > 0, done)
