@@ -2,16 +2,15 @@
  *
  *   bench/ops [--threads N] [--mib N] [--seconds S] [--only NAME] [--json]
  *
- * Each pass runs alternately with a copy of arrays of the same size (whose stores go around the
- * caches: the fastest copy there is), because the rates of a machine that others use too can
- * double from one second to the next. The rates are the best of all rounds; the percentages are
- * medians over the rounds. Bytes are those the pass must move: every input read once, every output
- * written once.
+ * Each pass runs alternately with a copy of arrays of the same size, whose stores go around the
+ * caches, because the rates of a machine that others use too can double from one second to the
+ * next. The rates are the best of all rounds; the percentages are medians over the rounds. Bytes
+ * are those the pass must move: every input read once, every output written once.
  *
- * "of copy" compares bytes per second with the copies just before and after the pass. A core reads
- * alone more slowly than it reads and writes at once, so a pass that reads more than it writes
- * cannot reach all of that: "of plain" compares with as much reading and writing as the pass does,
- * and nothing else, just before it. */
+ * "of copy" compares bytes per second with the copies just before and after the pass. Where memory
+ * has lanes for each direction a copy uses both, and a pass that does little but write, or read,
+ * cannot reach all of that: "of plain" compares with loops that read and write as much as the pass
+ * does, and nothing else, just before it. They do not fetch ahead; what does can be faster. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include "kernel/pool.h"
 #include "kernel/ref_ops.h"
+#include "kernel/share.h"
 
 typedef struct window_case {
     int r, s, stride_h, stride_w, top, bottom, left, right;
@@ -254,6 +255,66 @@ static void average_pool_backward_is_the_definition(void **state)
     assert_true(each_shape(*state, AVERAGE_VARIANTS, average_backward_case) > 0);
 }
 
+/* A sample of the large arrays below, and one of which nothing is stored around the caches. */
+typedef struct large {
+    const tutti_pool_shape *p;
+    fenced x, y, dx, one_y, one_dx;
+    uint16_t *tap, *one_tap;
+} large;
+
+static void same_floats(const fenced *all, size_t sample, const fenced *one)
+{
+    assert_memory_equal(all->data + sample * one->count, one->data, one->count * sizeof(float));
+}
+
+static void check_large(const run *r, const large *t, int n)
+{
+    const size_t in = t->one_dx.count, out = t->one_y.count;
+    tutti_max_pool_forward(r->row, r->team, t->p, n, t->x.data, t->y.data, t->tap);
+    tutti_max_pool_backward(r->row, r->team, t->p, n, t->y.data, t->tap, NULL, t->dx.data);
+    for (size_t i = 0; i < (size_t)n; i++) {
+        const float *const x = t->x.data + i * in;
+        tutti_max_pool_forward(r->row, NULL, t->p, 1, x, t->one_y.data, t->one_tap);
+        same_floats(&t->y, i, &t->one_y);
+        assert_memory_equal(t->tap + i * out, t->one_tap, out * sizeof *t->tap);
+        tutti_max_pool_backward(r->row, NULL, t->p, 1, t->one_y.data, t->one_tap, NULL,
+                                t->one_dx.data);
+        same_floats(&t->dx, i, &t->one_dx);
+    }
+    tutti_average_pool_forward(r->row, r->team, t->p, n, t->x.data, t->y.data);
+    tutti_average_pool_backward(r->row, r->team, t->p, n, t->y.data, NULL, t->dx.data);
+    for (size_t i = 0; i < (size_t)n; i++) {
+        const float *const x = t->x.data + i * in;
+        tutti_average_pool_forward(r->row, NULL, t->p, 1, x, t->one_y.data);
+        same_floats(&t->y, i, &t->one_y);
+        tutti_average_pool_backward(r->row, NULL, t->p, 1, t->one_y.data, NULL, t->one_dx.data);
+        same_floats(&t->dx, i, &t->one_dx);
+    }
+}
+
+/* So large that results and taps are stored around the caches: the bits are those of one sample at
+ * a time, which are not. Some planes begin in the middle of a line of taps, a row has a NaN. */
+static void large_pooling_has_the_bits_of_single_samples(void **state)
+{
+    enum { N = 17, C = 64, H = 126, W = 125 };
+    for (int size = 2; size <= 3; size++) {
+        const window_case square = {size, size, 2, 2, 0, 0, 0, 0};
+        const tutti_pool_shape p = shape_of((const int[]){N, C, H, W}, &square, 1);
+        const size_t count = out_count(&p, N), one = out_count(&p, 1);
+        large t = {.p = &p, .x = tied(&p, N, false), .y = fenced_create(count)};
+        t.dx = fenced_create(t.x.count), t.one_dx = fenced_create(t.x.count / N);
+        t.one_y = fenced_create(one);
+        assert_true(count >= TUTTI_STREAMED && one < TUTTI_STREAMED);
+        t.x.data[t.x.count / 2] = NAN;
+        assert_int_equal(tutti_alloc(&t.tap, count, sizeof *t.tap), TUTTI_OK);
+        assert_int_equal(tutti_alloc(&t.one_tap, one, sizeof *t.tap), TUTTI_OK);
+        for (run r = {0}; next_run(&r, *state);) check_large(&r, &t, N);
+        tutti_free(t.tap), tutti_free(t.one_tap);
+        fenced_destroy(&t.x), fenced_destroy(&t.y), fenced_destroy(&t.dx);
+        fenced_destroy(&t.one_y), fenced_destroy(&t.one_dx);
+    }
+}
+
 /* Outputs of Caffe's and torch's rules, worked out by hand. */
 static void sizes_follow_caffe_and_torch(void **state)
 {
@@ -334,6 +395,7 @@ int main(void)
         cmocka_unit_test(max_pool_backward_goes_to_the_winners),
         cmocka_unit_test(average_pool_is_the_definition),
         cmocka_unit_test(average_pool_backward_is_the_definition),
+        cmocka_unit_test(large_pooling_has_the_bits_of_single_samples),
         cmocka_unit_test(sizes_follow_caffe_and_torch),
         cmocka_unit_test(gradients_agree_with_finite_differences),
     };

@@ -76,7 +76,8 @@ void tutti_max_pool_forward(const tutti_kernels *row, tutti_team *team,
                             uint16_t *tap)
 {
     pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
-    job.stream = tutti_streams(y, job.planes * out_plane(shape));
+    job.stream =
+        tutti_streams(y, job.planes * out_plane(shape)) && (uintptr_t)tap % TUTTI_CACHE_LINE == 0;
     job.from = x, job.to = y, job.tap = tap;
     run(team, max_share, &job);
 }

@@ -51,6 +51,13 @@ INLINE inner inner_of(const tutti_pool_shape *p, int out_w)
     return (inner){begin < last ? begin : last, last};
 }
 
+/* Which elements won, beside their values. */
+INLINE void put_taps(uint16_t *tap, vi which, bool stream)
+{
+    if (stream) vi_stream_u16(tap, which);
+    else vi_store_u16(tap, which);
+}
+
 INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns, const float *x,
                           float *y, uint16_t *tap, bool stream)
 {
@@ -65,7 +72,7 @@ INLINE void max_of_window(const tutti_pool_shape *p, extent rows, extent columns
                 which = vi_select(wins, vi_set1(tap_of(p, rows, columns, row, column)), which);
             }
         vf_put(y + l, best, stream);
-        if (tap) vi_store_u16(tap + l, which);
+        if (tap) put_taps(tap + l, which, stream);
     }
 }
 
@@ -149,7 +156,7 @@ INLINE bool max_of_cut(const max_row *row, extent columns, int size, float *y, u
         if (!vm_all(numbers)) return false;
         const largest best = largest_of(a, number, size * size);
         vf_put(y + l, best.value, row->stream);
-        if (tap) vi_store_u16(tap + l, best.number);
+        if (tap) put_taps(tap + l, best.number, row->stream);
     }
     return true;
 }
@@ -197,7 +204,7 @@ INLINE vm max_of_numbers(const float *from, window w, int fresh, const vi *numbe
         if (fresh == 3) numbers = vf_numbers(numbers, last[-3], last[-3]);
     }
     vf_put(y, best.value, stream);
-    if (taps) vi_store_u16(tap, best.number);
+    if (taps) put_taps(tap, best.number, stream);
     return numbers;
 }
 
@@ -338,24 +345,44 @@ INLINE vf sum_of_elements(const float *from, window w)
     return sum;
 }
 
+/* Outputs begin .. end-1 of a row, with all that can happen. */
+INLINE void average_of_some(const tutti_pool_shape *p, extent rows, const float *x, int begin,
+                            int end, float *y, bool stream)
+{
+    for (int ow = begin; ow < end; ow++) {
+        const extent columns = columns_of(p, ow);
+        const vf divisor = vf_set1(divisor_of(p, rows, columns));
+        for (int l = 0; l < B; l += VLEN)
+            vf_put(y + ow * B + l, vf_div(sum_of_window(p, rows, columns, x + l), divisor), stream);
+    }
+}
+
+/* Those of whole windows of known size, the first of which starts at 'from'. */
+INLINE void average_of_whole(const float *from, size_t step, window w, int count, float *y,
+                             bool stream)
+{
+    const vf divisor = vf_set1((float)(w.r * w.s));
+    for (; count > 0; count--, from += step, y += B) {
+        UNROLL(2)
+        for (int l = 0; l < B; l += VLEN)
+            vf_put(y + l, vf_div(sum_of_elements(from + l, w), divisor), stream);
+    }
+}
+
 INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, float *y, bool stream)
 {
     const int out_h = tutti_pool_out_h(p), out_w = tutti_pool_out_w(p);
+    const size_t step = (size_t)p->stride_w * B;
     const inner whole = inner_of(p, out_w);
-    for (int oh = 0; oh < out_h; oh++) {
+    for (int oh = 0; oh < out_h; oh++, y += (size_t)out_w * B) {
         const extent rows = rows_of(p, oh);
         const bool high = w.r && rows.end - rows.begin == w.r;
-        for (int ow = 0; ow < out_w; ow++) {
-            const extent columns = columns_of(p, ow);
-            const bool known = high && ow >= whole.begin && ow < whole.end;
-            const vf divisor = vf_set1(divisor_of(p, rows, columns));
-            const float *from = x + rows.begin * w.row + (size_t)columns.begin * B;
-            for (int l = 0; l < B; l += VLEN) {
-                const vf sum =
-                    known ? sum_of_elements(from + l, w) : sum_of_window(p, rows, columns, x + l);
-                vf_put(y + ((size_t)oh * out_w + ow) * B + l, vf_div(sum, divisor), stream);
-            }
-        }
+        const inner fast = high ? whole : (inner){0, 0};
+        const size_t first = rows.begin * w.row + fast.begin * step - p->pad_left * B;
+        average_of_some(p, rows, x, 0, fast.begin, y, stream);
+        if (fast.begin < fast.end)
+            average_of_whole(x + first, step, w, fast.end - fast.begin, y + fast.begin * B, stream);
+        average_of_some(p, rows, x, fast.end, out_w, y, stream);
     }
 }
 

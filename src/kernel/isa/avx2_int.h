@@ -155,10 +155,17 @@ static inline vi vi_load_u16(const unsigned short *p)
 {
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
 }
+static inline __m128i u16_of(vi a)
+{
+    return _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+}
 static inline void vi_store_u16(unsigned short *p, vi a)
 {
-    const __m128i low = _mm256_castsi256_si128(a), high = _mm256_extracti128_si256(a, 1);
-    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(low, high));
+    _mm_storeu_si128((__m128i *)p, u16_of(a));
+}
+static inline void vi_stream_u16(unsigned short *p, vi a)
+{
+    _mm_stream_si128((__m128i *)p, u16_of(a));
 }
 
 static inline vi vi_of_bits(vf a)

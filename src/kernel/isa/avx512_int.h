@@ -174,6 +174,11 @@ static inline void vi_store_u16(unsigned short *p, vi a)
 {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(a));
 }
+/* Around the caches; p is aligned to 2 * VLEN bytes. */
+static inline void vi_stream_u16(unsigned short *p, vi a)
+{
+    _mm256_stream_si256((__m256i *)p, _mm512_cvtepi32_epi16(a));
+}
 
 /* ---- between them ---- */
 

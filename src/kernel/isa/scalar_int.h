@@ -159,6 +159,10 @@ static inline void vi_store_u16(unsigned short *p, vi a)
 {
     *p = (unsigned short)a;
 }
+static inline void vi_stream_u16(unsigned short *p, vi a)
+{
+    *p = (unsigned short)a;
+}
 
 static inline vi vi_of_bits(vf a)
 {
