@@ -1,18 +1,16 @@
 #include "cli.h"
 
 #include <stdio.h>
-#include <string.h>
 
 int cli_run_alone(const cli_verb *verb, void *values, int argc, char **argv)
 {
+    const cli_call call = {verb, values, ""};
     char why[512];
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+    if (cli_asks_for_help(argc - 1, argv + 1)) {
         cli_help(verb, "", stdout);
         return 0;
     }
-    if (!cli_parse(verb, values, argc - 1, argv + 1, why, sizeof why)) {
-        fprintf(stderr, "%s: %s\n", verb->name, why);
-        return CLI_USAGE_ERROR;
-    }
-    return verb->run(&(cli_call){verb, values, ""});
+    return cli_parse(verb, values, argc - 1, argv + 1, why, sizeof why)
+               ? verb->run(&call)
+               : cli_misused(&call, "%s", why);
 }

@@ -114,6 +114,9 @@ bool cli_parse(const cli_verb *verb, void *values, int argc, char **argv, char *
 /* The whole of a program that has one verb: its help, its mistakes, its run. */
 int cli_run_alone(const cli_verb *verb, void *values, int argc, char **argv);
 
+/* Whether --help or -h is among the words, wherever it stands. */
+bool cli_asks_for_help(int argc, char **argv);
+
 /* The text of --help; 'program' comes before the verb: "tutti " or nothing. */
 void cli_help(const cli_verb *verb, const char *program, FILE *out);
 

@@ -63,6 +63,13 @@ static void print_option(const cli_option *o, FILE *out)
     print_facts(o, out);
 }
 
+bool cli_asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+    return false;
+}
+
 void cli_help(const cli_verb *verb, const char *program, FILE *out)
 {
     print_usage(verb, program, out);

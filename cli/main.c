@@ -33,17 +33,10 @@ static int unknown_verb(const char *name)
     return CLI_USAGE_ERROR;
 }
 
-static bool asks_for_help(int argc, char **argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
-    return false;
-}
-
 static int run_verb(const cli_verb *verb, int argc, char **argv)
 {
     char why[512];
-    if (asks_for_help(argc, argv)) {
+    if (cli_asks_for_help(argc, argv)) {
         cli_help(verb, "tutti ", stdout);
         return 0;
     }

@@ -30,6 +30,13 @@ def figures(what, done):
     return json.loads(done.stdout) if done.returncode == 0 else {}
 
 
+def check_help():
+    for name in ("data", "layers", "ops", "step"):
+        done = run(name, "anything", "--help")
+        expect(f"{name} explains itself", done.returncode == 0
+               and done.stdout.startswith(f"usage: {name}"), done)
+
+
 def check_layers():
     done = run("layers", "lenet", "-b", 2, "--seconds", 0, "--rounds", 1, "--json")
     rows = figures("layers", done).get("rows", [])
@@ -74,6 +81,7 @@ def check_comm():
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        check_help()
         check_layers()
         check_ops()
         check_data()
