@@ -43,6 +43,10 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
 }
+static inline vf vf_fms(vf a, vf b, vf c)
+{
+    return _mm256_fmsub_ps(a, b, c);
+}
 static inline vf vf_max(vf a, vf b)
 {
     return _mm256_max_ps(a, b);

@@ -44,11 +44,6 @@ static inline vm vf_numbers(vm m, vf a, vf b)
 {
     return _mm256_and_ps(m, _mm256_cmp_ps(a, b, _CMP_ORD_Q));
 }
-static inline vf vf_copysign(vf a, vf b)
-{
-    const vf sign = _mm256_set1_ps(-0.0f);
-    return _mm256_or_ps(_mm256_andnot_ps(sign, a), _mm256_and_ps(sign, b));
-}
 
 static inline vi vi_set1(int x)
 {
@@ -69,10 +64,6 @@ static inline vi vi_sub(vi a, vi b)
 static inline vi vi_and(vi a, vi b)
 {
     return _mm256_and_si256(a, b);
-}
-static inline vi vi_or(vi a, vi b)
-{
-    return _mm256_or_si256(a, b);
 }
 static inline vi vi_xor(vi a, vi b)
 {

@@ -45,6 +45,10 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);
 } /* a*b + c */
+static inline vf vf_fms(vf a, vf b, vf c)
+{
+    return _mm512_fmsub_ps(a, b, c);
+} /* a*b - c */
 
 /* a > b ? a : b, so b when they are unordered: vf_max(vf_zero(), x) is a ReLU that keeps NaN. */
 static inline vf vf_max(vf a, vf b)

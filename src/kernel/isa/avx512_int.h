@@ -53,13 +53,6 @@ static inline vm vf_numbers(vm m, vf a, vf b)
 {
     return _mm512_mask_cmp_ps_mask(m, a, b, _CMP_ORD_Q);
 }
-/* |a| with the sign of b */
-static inline vf vf_copysign(vf a, vf b)
-{
-    const __m512i sign = _mm512_castps_si512(_mm512_set1_ps(-0.0f));
-    return _mm512_castsi512_ps(
-        _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(b), _mm512_castps_si512(a), 0xCA));
-}
 
 /* ---- integers ---- */
 
@@ -83,10 +76,6 @@ static inline vi vi_sub(vi a, vi b)
 static inline vi vi_and(vi a, vi b)
 {
     return _mm512_and_si512(a, b);
-}
-static inline vi vi_or(vi a, vi b)
-{
-    return _mm512_or_si512(a, b);
 }
 static inline vi vi_xor(vi a, vi b)
 {

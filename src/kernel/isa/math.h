@@ -27,7 +27,7 @@ static const int32_t sixteenth_power[16] = {
     0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c, 0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d,
 };
 static const float sixteenth_rest[16] = {
-                 0.0f,   0x1.8d96d4p-26f,  -0x1.9c0c22p-28f,   0x1.964904p-26f,
+                -0.0f,   0x1.8d96d4p-26f,  -0x1.9c0c22p-28f,   0x1.964904p-26f,
       0x1.125002p-26f,   0x1.370be4p-26f,  -0x1.0a3550p-26f,  -0x1.00d8acp-28f,
       0x1.26055cp-27f,  -0x1.05cb44p-26f,   0x1.67a1cap-29f,   0x1.a3b5e4p-29f,
      -0x1.f9c304p-28f,  -0x1.6961b4p-29f,  -0x1.a5217cp-29f,   0x1.61428ep-29f,
@@ -146,29 +146,28 @@ INLINE void vf_sigmoid(int count, vf *x)
     TOGETHER_EACH(i) x[i] = vf_select(vf_gt(smallest, x[i]), vf_zero(), t[i]);
 }
 
-/* With m = e^(-2|x|) - 1, which keeps its digits near zero, x = -m / (2 + m) and the sign of x. It
- * is one from |x| = 9.02 on. As in split_exp m = 2^(n/16) (1 + p) - 1, but from |x| itself, which
- * gives p/2 and so takes 2^(n/16 + 1); and p/2 has what rounding left over of the power, for where
- * that is near one the difference is small. Error < 3.6 ulp. */
+/* With m = e^2x - 1, which keeps its digits near zero, x = m / (m + 2); it is one from |x| = 9.02
+ * on. As in split_exp m = 2^(n/16) (1 + p) - 1, but from x itself, which gives p/2 and so takes
+ * 2^(n/16 + 1); and p/2 has what rounding left over of the power, for where that is near one the
+ * difference is small. Error < 3.6 ulp; -x may differ from it by more than the sign. Zeros keep
+ * theirs: what is subtracted from -0 is +0, what is added -0. */
 INLINE void vf_tanh(int count, vf *x)
 {
-    const vf magic = vf_set1(0x1.8p23f + 16.0f);
+    const vf magic = vf_set1(0x1.8p23f + 16.0f), one = vf_set1(1.0f), most = vf_set1(10.0f);
     vf m[TOGETHER], n[TOGETHER], r[TOGETHER], half[TOGETHER], twice[TOGETHER];
-    TOGETHER_EACH(i) m[i] = vf_of_bits(vi_or(vi_of_bits(x[i]), vi_set1(INT32_MIN)));
-    TOGETHER_EACH(i) m[i] = vf_max(vf_set1(-10.0f), m[i]); /* in this order NaN passes */
+    TOGETHER_EACH(i) m[i] = vf_min(most, vf_max(vf_set1(-10.0f), x[i])); /* so NaN passes */
     TOGETHER_EACH(i) twice[i] = vf_fma(m[i], vf_set1(0x1.715476p5f), magic);
     TOGETHER_EACH(i) n[i] = vf_sub(twice[i], magic);
     TOGETHER_EACH(i) r[i] = vf_fma(n[i], vf_set1(-LN2 / 32), m[i]);
     TOGETHER_EACH(i) half[i] = vf_fma(r[i], vf_set1(0x1.555604p-2f), vf_set1(0x1.55565cp-1f));
-    TOGETHER_EACH(i) half[i] = vf_fma(r[i], half[i], vf_set1(1.0f));
-    TOGETHER_EACH(i) n[i] = vf_mul(r[i], r[i]);
-    TOGETHER_EACH(i) r[i] = vf_add(r[i], vf_lookup(sixteenth_rest, vi_of_bits(twice[i])));
-    TOGETHER_EACH(i) half[i] = vf_fma(n[i], half[i], r[i]);
+    TOGETHER_EACH(i) half[i] = vf_fma(r[i], half[i], one);
+    TOGETHER_EACH(i) half[i] = vf_fma(r[i], half[i], one);
+    TOGETHER_EACH(i) m[i] = vf_lookup(sixteenth_rest, vi_of_bits(twice[i]));
+    TOGETHER_EACH(i) half[i] = vf_fma(r[i], half[i], m[i]);
     TOGETHER_EACH(i) twice[i] = sixteenths(vi_of_bits(twice[i]));
-    TOGETHER_EACH(i) m[i] = vf_fma(twice[i], vf_set1(0.5f), vf_set1(-1.0f));
-    TOGETHER_EACH(i) m[i] = vf_fma(twice[i], half[i], m[i]);
-    TOGETHER_EACH(i) m[i] = vf_div(m[i], vf_add(m[i], vf_set1(2.0f)));
-    TOGETHER_EACH(i) x[i] = vf_copysign(m[i], x[i]);
+    TOGETHER_EACH(i) m[i] = vf_fma(twice[i], vf_set1(-0.5f), one);
+    TOGETHER_EACH(i) m[i] = vf_fms(twice[i], half[i], m[i]);
+    TOGETHER_EACH(i) x[i] = vf_div(m[i], vf_add(m[i], vf_set1(2.0f)));
 }
 
 #endif

@@ -44,6 +44,10 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return fmaf(a, b, c);
 }
+static inline vf vf_fms(vf a, vf b, vf c)
+{
+    return fmaf(a, b, -c);
+}
 static inline vf vf_max(vf a, vf b)
 {
     return a > b ? a : b;

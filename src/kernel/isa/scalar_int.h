@@ -47,10 +47,6 @@ static inline vm vf_numbers(vm m, vf a, vf b)
 {
     return m && a == a && b == b;
 }
-static inline vf vf_copysign(vf a, vf b)
-{
-    return __builtin_copysignf(a, b);
-}
 
 static inline vi vi_set1(int x)
 {
@@ -71,10 +67,6 @@ static inline vi vi_sub(vi a, vi b)
 static inline vi vi_and(vi a, vi b)
 {
     return a & b;
-}
-static inline vi vi_or(vi a, vi b)
-{
-    return a | b;
 }
 static inline vi vi_xor(vi a, vi b)
 {
