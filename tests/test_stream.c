@@ -1,7 +1,8 @@
 /* Kernels that can store around the caches give the same bits either way. The drivers choose by
- * size, with sizes no other test has. */
+ * size, with sizes few other tests have. */
 #include "rows.h"
 
+#include "base/memory.h"
 #include "kernel/ops_kernels.h"
 
 enum { N = 16 * 37 };
@@ -74,16 +75,18 @@ static void check_pools(const tutti_kernels *row)
     enum { SIDE = 9, IN = SIDE * SIDE * 16, OUT = 4 * 4 * 16 };
     const tutti_pool_shape p = {
         .c = 16, .h = SIDE, .w = SIDE, .r = 3, .s = 3, .stride_h = 2, .stride_w = 2};
-    uint16_t tap[OUT] = {0};
+    _Alignas(TUTTI_CACHE_LINE) uint16_t tap[2][OUT] = {{0}};
     arrays max = create(IN, OUT), mean = create(IN, OUT);
     arrays unmax = create(IN, IN), unmean = create(IN, IN);
     for (int stream = 0; stream < 2; stream++) {
-        row->ops->max_pool(&p, max.a.data, output(&max, stream), tap, stream);
+        row->ops->max_pool(&p, max.a.data, output(&max, stream), tap[stream], stream);
         row->ops->average_pool(&p, mean.a.data, output(&mean, stream), stream);
-        row->ops->max_unpool(&p, unmax.a.data, tap, unmax.b.data, output(&unmax, stream), stream);
+        row->ops->max_unpool(&p, unmax.a.data, tap[0], unmax.b.data, output(&unmax, stream),
+                             stream);
         row->ops->average_unpool(&p, unmean.a.data, unmean.mask.data, output(&unmean, stream),
                                  stream);
     }
+    assert_memory_equal(tap[0], tap[1], sizeof tap[0]);
     check_and_destroy(&max, row, "max pool"), check_and_destroy(&mean, row, "average pool");
     check_and_destroy(&unmax, row, "max pool backward");
     check_and_destroy(&unmean, row, "average pool backward");

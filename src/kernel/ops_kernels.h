@@ -43,7 +43,7 @@ typedef void tutti_lrn_fn(const tutti_lrn *lrn, int blocks, int pixels, int begi
 typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *row,
                               float *p, float *loss, bool stream);
 
-/* One plane: one channel block of one sample. 'stream' as above. */
+/* One plane: one channel block of one sample. 'stream' as above, of y and tap alike. */
 typedef void tutti_max_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,
                                uint16_t *tap, bool stream);
 typedef void tutti_max_unpool_fn(const tutti_pool_shape *shape, const float *dy,
