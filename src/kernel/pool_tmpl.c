@@ -378,10 +378,11 @@ INLINE void average_pool(const tutti_pool_shape *p, window w, const float *x, fl
         const extent rows = rows_of(p, oh);
         const bool high = w.r && rows.end - rows.begin == w.r;
         const inner fast = high ? whole : (inner){0, 0};
-        const size_t first = rows.begin * w.row + fast.begin * step - p->pad_left * B;
         average_of_some(p, rows, x, 0, fast.begin, y, stream);
-        if (fast.begin < fast.end)
-            average_of_whole(x + first, step, w, fast.end - fast.begin, y + fast.begin * B, stream);
+        if (fast.begin < fast.end) {
+            const float *from = x + rows.begin * w.row + fast.begin * step - p->pad_left * B;
+            average_of_whole(from, step, w, fast.end - fast.begin, y + fast.begin * B, stream);
+        }
         average_of_some(p, rows, x, fast.end, out_w, y, stream);
     }
 }
