@@ -293,8 +293,8 @@ static void check_large(const run *r, const large *t, int n)
 }
 
 /* So large that results and taps are stored around the caches: the bits are those of one sample at
- * a time, which are not. With 2x2 elements every other plane begins in mid-line of the taps; one row
- * has a NaN. */
+ * a time, which are not. With 2x2 elements every other plane begins in mid-line of the taps; one
+ * row has a NaN. */
 static void large_pooling_has_the_bits_of_single_samples(void **state)
 {
     enum { N = 17, C = 64, H = 126, W = 125 };
