@@ -72,12 +72,12 @@ static void copy(void *user, size_t floats)
     sim_compute(r, 2 * FLOAT_BYTES * (double)floats / r->scenario->platform->memory_bandwidth);
 }
 
-static void update(void *user, size_t floats, bool alone)
+static void update(void *user, size_t floats, bool by_comm_thread)
 {
     sim_rank *r = user;
     const double seconds = tutti_platform_update(r->scenario->platform, (double)floats);
     const double stream = sim_core_stream(r->scenario, SGD_ACCESSES * FLOAT_BYTES * (double)floats);
-    if (alone) sim_owe(r, fmax(seconds, stream));
+    if (by_comm_thread) sim_owe(r, fmax(seconds, stream));
     else sim_compute(r, seconds);
 }
 

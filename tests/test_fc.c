@@ -396,7 +396,7 @@ static void halves_of_the_outputs_are_the_whole(void **state)
 
 /* ---- the definition against exact sums ---- */
 
-static void assert_near(double got, tutti_ref_sum want, int terms)
+static void assert_near(double got, tutti_ref_exact want, int terms)
 {
     const double bound = (terms + 1) * (FLT_EPSILON / 2) * want.magnitude;
     if (!(fabs(got - want.value) <= bound))

@@ -33,16 +33,16 @@ static const function functions[] = {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions, CHUNK = 4096, STRIDE = 499 };
 
-static tutti_flat_fn *kernel_of(const tutti_kernels *row, const function *f)
+static tutti_elementwise_fn *kernel_of(const tutti_kernels *row, const function *f)
 {
-    tutti_flat_fn *kernel;
+    tutti_elementwise_fn *kernel;
     memcpy(&kernel, (const char *)row->ops + f->offset, sizeof kernel);
     return kernel;
 }
 
 static void apply(const tutti_kernels *row, const function *f, const float *x, float *y, size_t n)
 {
-    const tutti_flat flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
+    const tutti_elementwise flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
     kernel_of(row, f)(&flat, 0, n);
 }
 

@@ -473,14 +473,14 @@ static void hooks_are_called_in_order(void **state)
     free_batch(&b);
 }
 
-static void expect_oddity(const batch *b, tutti_model *m, tutti_oddity_kind kind, int layer,
+static void expect_oddity(const batch *b, tutti_model *m, tutti_nonfinite_kind kind, int layer,
                           int sample)
 {
-    assert_int_equal(tutti_model_oddity(m).kind, TUTTI_ODD_NOTHING);
+    assert_int_equal(tutti_model_nonfinite(m).kind, TUTTI_NONFINITE_NOTHING);
     assert_int_equal(tutti_model_train(m, 5, b->samples, b->labels), TUTTI_OK);
-    assert_int_equal(tutti_model_oddity(m).kind, kind);
-    assert_int_equal(tutti_model_oddity(m).layer, layer);
-    assert_int_equal(tutti_model_oddity(m).sample, sample);
+    assert_int_equal(tutti_model_nonfinite(m).kind, kind);
+    assert_int_equal(tutti_model_nonfinite(m).layer, layer);
+    assert_int_equal(tutti_model_nonfinite(m).sample, sample);
     tutti_model_destroy(&m);
 }
 
@@ -493,14 +493,14 @@ static void a_layer_is_blamed_for_numbers_that_are_none(void **state)
     const size_t second = tutti_model_region(m, 1).offset;
 
     parameters[second] = NAN;
-    expect_oddity(&b, m, TUTTI_ODD_PARAMETERS, 1, -1);
+    expect_oddity(&b, m, TUTTI_NONFINITE_PARAMETERS, 1, -1);
     m = make_model(&b, &b.options);
     parameters = tutti_model_parameters(m);
     for (size_t i = 0; i < second; i++) parameters[i] = 3e38f;
-    expect_oddity(&b, m, TUTTI_ODD_OUTPUT, 0, 0);
+    expect_oddity(&b, m, TUTTI_NONFINITE_OUTPUT, 0, 0);
     m = make_model(&b, &b.options);
     b.samples[16] = INFINITY;
-    expect_oddity(&b, m, TUTTI_ODD_SAMPLE, -1, 1);
+    expect_oddity(&b, m, TUTTI_NONFINITE_SAMPLE, -1, 1);
     free_batch(&b);
 }
 

@@ -6,7 +6,7 @@
 
 #include "kernel/ops.h"
 #include "kernel/ref_ops.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 static const double half = FLT_EPSILON / 2; /* the error of one rounding, relative */
 static const int shapes[][3] = {

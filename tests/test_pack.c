@@ -11,14 +11,14 @@
 
 enum { TIMES = 64 };
 
-static void check_apart(const tutti_piece *pieces, int count, size_t total)
+static void check_apart(const tutti_lease *pieces, int count, size_t total)
 {
     for (int i = 0; i < count; i++) {
-        const tutti_piece *a = &pieces[i];
+        const tutti_lease *a = &pieces[i];
         assert_true(a->offset + a->bytes <= total);
         assert_int_equal(a->offset % TUTTI_CACHE_LINE, 0);
         for (int j = 0; j < i; j++) {
-            const tutti_piece *b = &pieces[j];
+            const tutti_lease *b = &pieces[j];
             const int meet = a->begin <= b->end && b->begin <= a->end;
             const int overlap =
                 a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
@@ -28,7 +28,7 @@ static void check_apart(const tutti_piece *pieces, int count, size_t total)
 }
 
 /* The most that lives at one time: no packing can do with less. */
-static size_t least(const tutti_piece *pieces, int count)
+static size_t least(const tutti_lease *pieces, int count)
 {
     size_t most = 0;
     for (int t = 0; t < TIMES; t++) {
@@ -45,13 +45,13 @@ static void random_pieces_stay_apart(void **state)
     (void)state;
     for (uint32_t round = 0; round < 200; round++) {
         const tutti_random_key key = {.seed = round};
-        tutti_piece pieces[40];
+        tutti_lease pieces[40];
         const int count = (int)(round % 40);
         size_t total = 1;
         for (int i = 0; i < count; i++) {
             const uint64_t at = 3 * (uint64_t)i;
             const int begin = (int)tutti_random_below(&key, at, TIMES);
-            pieces[i] = (tutti_piece){
+            pieces[i] = (tutti_lease){
                 .bytes = tutti_random_below(&key, at + 1, 10000),
                 .begin = begin,
                 .end = begin + (int)tutti_random_below(&key, at + 2, (uint32_t)(TIMES - begin)),
@@ -67,10 +67,10 @@ static void random_pieces_stay_apart(void **state)
 static void a_chain_is_packed_without_waste(void **state)
 {
     (void)state;
-    tutti_piece pieces[TIMES];
+    tutti_lease pieces[TIMES];
     size_t total;
     for (int i = 0; i < TIMES; i++)
-        pieces[i] = (tutti_piece){.bytes = 64, .begin = i, .end = i + 1};
+        pieces[i] = (tutti_lease){.bytes = 64, .begin = i, .end = i + 1};
     assert_int_equal(tutti_pack(pieces, TIMES, &total), TUTTI_OK);
     check_apart(pieces, TIMES, total);
     assert_int_equal(total, 128);

@@ -6,7 +6,7 @@
 
 #include "kernel/pool.h"
 #include "kernel/ref_ops.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 typedef struct window_case {
     int r, s, stride_h, stride_w, top, bottom, left, right;

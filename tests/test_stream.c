@@ -30,17 +30,17 @@ static float *output(arrays *x, int stream)
     return stream ? x->streamed.data : x->plain.data;
 }
 
-static void check_flat(const tutti_kernels *row, tutti_flat_fn *kernel, const char *what)
+static void check_flat(const tutti_kernels *row, tutti_elementwise_fn *kernel, const char *what)
 {
     arrays x = create(N, N);
     for (int stream = 0; stream < 2; stream++) {
-        const tutti_flat flat = {.a = x.a.data,
-                                 .b = x.b.data,
-                                 .mask = x.mask.data,
-                                 .factor = 0.7f,
-                                 .lanes = TUTTI_BLOCK,
-                                 .y = output(&x, stream),
-                                 .stream = stream};
+        const tutti_elementwise flat = {.a = x.a.data,
+                                        .b = x.b.data,
+                                        .mask = x.mask.data,
+                                        .factor = 0.7f,
+                                        .lanes = TUTTI_BLOCK,
+                                        .y = output(&x, stream),
+                                        .stream = stream};
         kernel(&flat, 0, N);
     }
     check_and_destroy(&x, row, what);

@@ -48,17 +48,18 @@ static tutti_subtree passed_up(const tutti_tree_stack *stack, tutti_subtree node
 int tutti_tree_push(tutti_tree_stack *stack, tutti_subtree root)
 {
     TUTTI_ASSERT(stack->depth < TUTTI_TREE_MAX_ROOTS);
-    stack->node[stack->depth] = passed_up(stack, root);
+    stack->subtree[stack->depth] = passed_up(stack, root);
     return stack->depth++;
 }
 
 bool tutti_tree_join(tutti_tree_stack *stack)
 {
     if (stack->depth < 2) return false;
-    const tutti_subtree left = stack->node[stack->depth - 2], right = stack->node[stack->depth - 1];
+    const tutti_subtree left = stack->subtree[stack->depth - 2],
+                        right = stack->subtree[stack->depth - 1];
     if (left.level != right.level || left.index % 2 || right.index != left.index + 1) return false;
     stack->depth--;
-    stack->node[stack->depth - 1] =
+    stack->subtree[stack->depth - 1] =
         passed_up(stack, (tutti_subtree){left.level + 1, left.index / 2});
     return true;
 }

@@ -20,6 +20,8 @@
 
 #include <stdbool.h>
 
+#include "base/share.h"
+
 enum { TUTTI_TREE_LEVELS = 32, TUTTI_TREE_MAX_ROOTS = 2 * TUTTI_TREE_LEVELS };
 
 /* A subtree: leaves index<<level up to, not including, min((index+1)<<level, leaves). */
@@ -46,7 +48,7 @@ static inline int tutti_tree_joins(int leaf)
  * siblings, or when the right one is the odd last one of its level. */
 typedef struct tutti_tree_stack {
     int leaves, depth;
-    tutti_subtree node[TUTTI_TREE_MAX_ROOTS];
+    tutti_subtree subtree[TUTTI_TREE_MAX_ROOTS];
 } tutti_tree_stack;
 
 void tutti_tree_stack_init(tutti_tree_stack *stack, int leaves);
@@ -56,13 +58,5 @@ int tutti_tree_push(tutti_tree_stack *stack, tutti_subtree root);
 
 /* If the two on top are to be added now (below += top), drops the top and returns true. */
 bool tutti_tree_join(tutti_tree_stack *stack);
-
-/* The first of 'total' things that belong to part 'i' of 'parts': parts are consecutive and their
- * sizes differ by at most one. Parts grouped by equal numbers share alike: part g of parts/m
- * begins where part g*m of parts does. */
-static inline int tutti_share_begin(int total, int parts, int i)
-{
-    return (int)((long long)total * i / parts);
-}
 
 #endif

@@ -6,14 +6,14 @@
  *            strips from its own on, as far as they are not yet known, to the one 2^r below it.
  *            The same bytes in fewer messages, but most of them go far.
  * doubling   a swap and log2(N) rounds for N = 2^k members: part-reduce's halving backwards, see
- *            halves.c. Most bytes go to the neighbour. */
+ *            halving.c. Most bytes go to the neighbour. */
 #include <string.h>
 
 #include "comm/engine.h"
 
-static tutti_piece piece_of(const tutti_slot *s, int member)
+static tutti_range piece_of(const tutti_slot *s, int member)
 {
-    return tutti_piece_of(s->x->cuts, s->x->piece, member, s->chunk);
+    return tutti_chunk_of(s->x->cuts, s->x->piece, member, s->chunk);
 }
 
 static size_t no_inbox(const tutti_exchange *x)
@@ -29,29 +29,29 @@ static void send_piece(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const int to = tutti_peer_above(x, item);
-    const tutti_piece p =
-        x->send ? tutti_piece_of(x->send_cuts, x->piece, to, s->chunk) : piece_of(s, x->me);
+    const tutti_range p =
+        x->send ? tutti_chunk_of(x->send_cuts, x->piece, to, s->chunk) : piece_of(s, x->me);
     const char *from = x->send ? x->send : x->whole;
-    tutti_slot_send(e, s, from + p.begin * x->width, tutti_piece_length(p) * x->width, to);
+    tutti_slot_send(e, s, from + p.begin * x->width, tutti_range_length(p) * x->width, to);
 }
 
 static void receive_piece(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const int from = tutti_peer_below(x, item);
-    const tutti_piece p = piece_of(s, from);
-    tutti_slot_receive(e, s, x->whole + p.begin * x->width, tutti_piece_length(p) * x->width, from,
+    const tutti_range p = piece_of(s, from);
+    tutti_slot_receive(e, s, x->whole + p.begin * x->width, tutti_range_length(p) * x->width, from,
                        0);
 }
 
 static void alltoall_begin(tutti_engine *e, tutti_slot *s)
 {
     const tutti_exchange *x = s->x;
-    const tutti_piece from = tutti_piece_of(x->send_cuts, x->piece, x->me, s->chunk);
-    const tutti_piece to = piece_of(s, x->me);
-    tutti_window_peers(e, s);
+    const tutti_range from = tutti_chunk_of(x->send_cuts, x->piece, x->me, s->chunk);
+    const tutti_range to = piece_of(s, x->me);
+    tutti_in_flight_peers(e, s);
     memcpy(x->whole + to.begin * x->width, x->send + from.begin * x->width,
-           tutti_piece_length(from) * x->width);
+           tutti_range_length(from) * x->width);
 }
 
 /* --- bruck --- */
@@ -81,8 +81,8 @@ static size_t pack(tutti_engine *e, const tutti_slot *s, int first, int count, c
     const tutti_exchange *x = s->x;
     size_t at = 0;
     for (int i = 0; i < count; i++) {
-        const tutti_piece p = piece_of(s, (first + i) % x->members);
-        const size_t bytes = tutti_piece_length(p) * x->width;
+        const tutti_range p = piece_of(s, (first + i) % x->members);
+        const size_t bytes = tutti_range_length(p) * x->width;
         char *const strip = x->whole + p.begin * x->width;
         if (packed && bytes)
             tutti_engine_copy(e, unpack ? strip : packed + at, unpack ? packed + at : strip, bytes);
@@ -122,19 +122,19 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 /* It makes the exchange one chunk, which the inboxes of other ways to reduce could not hold. */
 static bool doubling_applies(const tutti_exchange *x)
 {
-    return tutti_halves_apply(x) && (!x->reduce || x->reduce->one_chunk);
+    return tutti_halving_apply(x) && (!x->reduce || x->reduce->one_chunk);
 }
 
 // clang-format off
 const tutti_algorithm tutti_broadcast_algorithms[] = {
-    {.name = "direct", .inbox = no_inbox, .begin = tutti_window_peers,
+    {.name = "direct", .inbox = no_inbox, .begin = tutti_in_flight_peers,
      .receive = receive_piece, .send = send_piece},
     {.name = "bruck", .is_better = tutti_exchange_is_thin, .inbox = bruck_inbox,
      .begin = bruck_begin, .next_round = bruck_next},
     {.name = "doubling", .one_chunk = true, .applies = doubling_applies,
-     .is_better = tutti_exchange_is_wide, .inbox = tutti_halves_inbox,
-     .begin = tutti_halves_begin, .receive = tutti_halves_receive, .send = tutti_halves_send,
-     .next_round = tutti_halves_next},
+     .is_better = tutti_exchange_is_wide, .inbox = tutti_halving_inbox,
+     .begin = tutti_halving_begin, .receive = tutti_halving_receive, .send = tutti_halving_send,
+     .next_round = tutti_halving_next},
     {.name = NULL},
 };
 

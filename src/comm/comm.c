@@ -23,7 +23,7 @@
 #include "comm/agree.h"
 #include "comm/common.h"
 #include "comm/launch.h"
-#include "comm/place.h"
+#include "comm/comm_core.h"
 #include "comm/stall.h"
 
 enum {
@@ -64,18 +64,18 @@ static void move_if_asked(tutti_comm *comm)
  * are copies that the cores themselves make, and no wire stands still meanwhile. */
 static double nap_length(tutti_comm *comm, double now)
 {
-    const tutti_pace *const pace = &comm->pace;
-    const double usual = pace->interval / (atomic_load(&comm->is_one_host) ? 2 : 8);
-    const double quiet = pace->last > 0 ? (now - pace->last) / 8 : 0;
+    const tutti_rhythm *const rhythm = &comm->rhythm;
+    const double usual = rhythm->interval / (atomic_load(&comm->is_one_host) ? 2 : 8);
+    const double quiet = rhythm->last > 0 ? (now - rhythm->last) / 8 : 0;
     const double nap = quiet > usual ? quiet : usual;
     return nap < NAP_SHORTEST ? NAP_SHORTEST : nap > NAP_LONGEST ? NAP_LONGEST : nap;
 }
 
-static void note_pace(tutti_pace *pace, double now)
+static void note_rhythm(tutti_rhythm *rhythm, double now)
 {
-    if (pace->last > 0) pace->interval += (now - pace->last - pace->interval) / 4;
-    if (pace->interval > LONGEST_PACE) pace->interval = LONGEST_PACE;
-    pace->last = now;
+    if (rhythm->last > 0) rhythm->interval += (now - rhythm->last - rhythm->interval) / 4;
+    if (rhythm->interval > LONGEST_PACE) rhythm->interval = LONGEST_PACE;
+    rhythm->last = now;
 }
 
 /* Whether this round without news is one of those that look again at once. */
@@ -109,7 +109,7 @@ static void serve(tutti_comm *comm)
         const uint32_t ticket = tutti_bell_look(&e->work);
         if (tutti_engine_step(e, false)) {
             quiet = 0;
-            note_pace(&comm->pace, tutti_engine_now(e));
+            note_rhythm(&comm->rhythm, tutti_engine_now(e));
         } else {
             rest(comm, ticket, quiet++);
         }
@@ -222,7 +222,7 @@ static tutti_status settle(tutti_comm *comm)
                        comm->options.core, tutti_topology_cores(topology) - 1);
     const int cores = tutti_topology_cores(topology);
     const bool is_bound = cores < tutti_topology_machine_cores(topology);
-    const tutti_place place = tutti_place_thread(&(tutti_place_question){
+    const tutti_comm_core place = tutti_comm_core_choose(&(tutti_comm_core_question){
         .cores = cores,
         .ranks = is_bound ? 1 : comm->local_size,
         .rank = is_bound ? 0 : comm->local_rank,
@@ -231,7 +231,7 @@ static tutti_status settle(tutti_comm *comm)
     });
     tutti_topology_close(&topology);
     comm->compute_threads = place.threads;
-    atomic_store(&comm->is_hot, place.is_alone && comm->size > 1);
+    atomic_store(&comm->is_hot, place.is_spare && comm->size > 1);
     if (s == TUTTI_OK && place.core >= 0) {
         atomic_store(&comm->wanted_core, place.core);
         tutti_bell_ring(&comm->engine.work);

@@ -172,9 +172,9 @@ typedef struct tutti_exchange_spec {
     tutti_update_fn *update;
     void *user;
 
-    float *whole; /* part-broadcast; borrowed. With leaves but no update: the sum itself */
-    bool gated;   /* update and part-broadcast wait for tutti_exchange_open_gate */
-    bool alone;   /* the caller waits for it at once: nothing else is posted meanwhile */
+    float *whole;   /* part-broadcast; borrowed. With leaves but no update: the sum itself */
+    bool gated;     /* update and part-broadcast wait for tutti_exchange_open_gate */
+    bool exclusive; /* the caller waits for it at once: nothing else is posted meanwhile */
 
     /* Not NULL: all partials and 'whole' lie in this memory, 'whole' at the same place of it for
      * all. Nothing is sent: see comm/common_exchange.c. */
@@ -204,7 +204,7 @@ typedef struct tutti_alltoall_spec {
     const size_t *send_cuts;
     float *receive;
     const size_t *receive_cuts;
-    bool alone; /* as above */
+    bool exclusive; /* as above */
 } tutti_alltoall_spec;
 
 tutti_status tutti_exchange_create_alltoall(tutti_exchange **out, tutti_comm *comm,

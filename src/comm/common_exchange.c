@@ -20,7 +20,7 @@
 
 #include "comm/common.h"
 #include "kernel/ops.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 enum { BLOCK = 16384 }; /* floats that are added, and updated while they are in the cache */
 

@@ -102,8 +102,8 @@ static bool has_failed(const tutti_engine *e)
 static size_t inbox_bytes(const tutti_exchange *x)
 {
     const size_t reduce = x->reduce ? x->reduce->inbox(x) : 0;
-    const size_t spread = x->spread ? x->spread->inbox(x) : 0;
-    return reduce > spread ? reduce : spread;
+    const size_t broadcast = x->broadcast ? x->broadcast->inbox(x) : 0;
+    return reduce > broadcast ? reduce : broadcast;
 }
 
 static tutti_status fit_slot(tutti_engine *e, tutti_slot *s, const tutti_exchange *x)
@@ -148,16 +148,16 @@ static void remove_active(tutti_engine *e, const tutti_exchange *x)
 
 static bool has_second_stage(const tutti_exchange *x)
 {
-    return x->spread || x->update;
+    return x->broadcast || x->update;
 }
 
 static void finish_if_done(tutti_engine *e, tutti_exchange *x)
 {
     if (x->reduce && x->summed_count < x->chunks) return;
-    if (has_second_stage(x) && x->spread_done < x->chunks) return;
+    if (has_second_stage(x) && x->broadcast_done < x->chunks) return;
     if (x->gated && !x->gate_open) return; /* also an empty exchange has a gate */
     remove_active(e, x);
-    e->alone -= x->alone;
+    e->exclusive -= x->exclusive;
     x->stats.done = tutti_engine_now(e);
     x->stats.total_busy += x->stats.done - x->stats.begun;
     x->stats.runs++;
@@ -168,21 +168,21 @@ static void finish_if_done(tutti_engine *e, tutti_exchange *x)
 static void start(tutti_engine *e, tutti_exchange *x)
 {
     for (int i = 0; i < x->chunks; i++) x->summed[i] = false;
-    x->reduce_posted = x->summed_count = x->spread_posted = x->spread_done = 0;
+    x->reduce_posted = x->summed_count = x->broadcast_posted = x->broadcast_done = 0;
     x->gate_open = !x->gated;
     x->stats.begun = x->stats.reduced = tutti_engine_now(e);
-    x->last[TUTTI_STAGE_REDUCE] = x->last[TUTTI_STAGE_SPREAD] = x->stats.begun;
+    x->last[TUTTI_STAGE_REDUCE] = x->last[TUTTI_STAGE_BROADCAST] = x->stats.begun;
     snprintf(e->last_name, sizeof e->last_name, "%s", x->name);
     e->last_start = x->stats.begun;
     insert_by_urgency(e, x);
-    e->alone += x->alone;
+    e->exclusive += x->exclusive;
     finish_if_done(e, x);
 }
 
 static void open_gate(tutti_engine *e, tutti_exchange *x)
 {
     x->gate_open = true;
-    x->last[TUTTI_STAGE_SPREAD] = tutti_engine_now(e);
+    x->last[TUTTI_STAGE_BROADCAST] = tutti_engine_now(e);
     finish_if_done(e, x);
 }
 
@@ -208,17 +208,17 @@ static void obey(tutti_engine *e, tutti_command command)
 
 /* --- chunks --- */
 
-tutti_piece tutti_piece_of(const size_t *cuts, size_t piece, int member, int chunk)
+tutti_range tutti_chunk_of(const size_t *cuts, size_t piece, int member, int chunk)
 {
     const size_t begin = cuts[member] + (size_t)chunk * piece;
     const size_t stop = cuts[member + 1];
-    if (begin >= stop) return (tutti_piece){stop, stop};
-    return (tutti_piece){begin, stop - begin < piece ? stop : begin + piece};
+    if (begin >= stop) return (tutti_range){stop, stop};
+    return (tutti_range){begin, stop - begin < piece ? stop : begin + piece};
 }
 
 static int tag_of(const tutti_slot *s)
 {
-    return 2 * s->x->id + (s->stage == TUTTI_STAGE_SPREAD);
+    return 2 * s->x->id + (s->stage == TUTTI_STAGE_BROADCAST);
 }
 
 void tutti_slot_send(tutti_engine *e, tutti_slot *s, const void *data, size_t bytes, int member)
@@ -270,7 +270,7 @@ static void chunk_through(tutti_engine *e, tutti_slot *s)
         x->summed[s->chunk] = true;
         if (++x->summed_count == x->chunks) x->stats.reduced = tutti_engine_now(e);
     } else {
-        x->spread_done++;
+        x->broadcast_done++;
     }
     x->in_flight[s->stage]--;
     note_through(e, s);
@@ -292,13 +292,13 @@ static void round_through(tutti_engine *e, tutti_slot *s)
 static void update(tutti_exchange *x, int chunk)
 {
     if (!x->reduce) return;
-    const tutti_piece own = tutti_piece_of(x->cuts, x->piece, x->me, chunk);
+    const tutti_range own = tutti_chunk_of(x->cuts, x->piece, x->me, chunk);
     if (own.begin == own.end) return;
     const float *sum = x->partials[0] + own.begin;
     float *const whole = (float *)(void *)x->whole;
     if (x->update) x->update(x->user, sum, NULL, own.begin, own.end);
     else if (whole + own.begin != sum)
-        memcpy(whole + own.begin, sum, tutti_piece_length(own) * sizeof *sum);
+        memcpy(whole + own.begin, sum, tutti_range_length(own) * sizeof *sum);
 }
 
 /* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. One
@@ -306,18 +306,18 @@ static void update(tutti_exchange *x, int chunk)
 static bool may_post(const tutti_exchange *x, tutti_stage stage)
 {
     const bool reduces = stage == TUTTI_STAGE_REDUCE;
-    const tutti_algorithm *algorithm = reduces ? x->reduce : x->spread;
+    const tutti_algorithm *algorithm = reduces ? x->reduce : x->broadcast;
     if (algorithm && algorithm->next_round && x->in_flight[stage]) return false;
     if (x->unposted[stage]) return false;
     if (reduces) return x->reduce && x->reduce_posted < x->chunks;
-    return has_second_stage(x) && x->gate_open && x->spread_posted < x->chunks &&
-           (!x->reduce || x->summed[x->spread_posted]);
+    return has_second_stage(x) && x->gate_open && x->broadcast_posted < x->chunks &&
+           (!x->reduce || x->summed[x->broadcast_posted]);
 }
 
 /* The slots of a chunk: those for all, those for the stages of what is awaited. */
 static int lane_of(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
 {
-    return x->alone || x == e->seen ? LANE_AWAITED + (int)stage : LANE_ALL;
+    return x->exclusive || x == e->seen ? LANE_AWAITED + (int)stage : LANE_ALL;
 }
 
 static tutti_slot *take_slot(tutti_engine *e, tutti_exchange *x, tutti_stage stage, int lane)
@@ -343,9 +343,9 @@ static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage, in
 {
     tutti_slot *const s = take_slot(e, x, stage, lane);
     if (!s) return;
-    if (stage == TUTTI_STAGE_SPREAD) {
-        s->chunk = x->spread_posted++;
-        s->algorithm = x->spread;
+    if (stage == TUTTI_STAGE_BROADCAST) {
+        s->chunk = x->broadcast_posted++;
+        s->algorithm = x->broadcast;
         update(x, s->chunk);
     } else {
         s->chunk = x->reduce_posted++;
@@ -357,7 +357,7 @@ static void post_chunk(tutti_engine *e, tutti_exchange *x, tutti_stage stage, in
 
 static bool has_room(const tutti_engine *e, int lane)
 {
-    const bool waits = e->alone && (lane == LANE_ALL || lane == LANE_BESIDE);
+    const bool waits = e->exclusive && (lane == LANE_ALL || lane == LANE_BESIDE);
     const int slots = lane == LANE_BESIDE ? TUTTI_MAX_SLOTS - lane * e->budget : e->budget;
     return !waits && e->used[lane] < slots;
 }
@@ -399,7 +399,7 @@ static bool has_waited(const tutti_exchange *x, tutti_stage stage, double since)
 
 static void resolve_jam(tutti_engine *e)
 {
-    if (e->used[LANE_ALL] < e->budget || e->alone) return;
+    if (e->used[LANE_ALL] < e->budget || e->exclusive) return;
     const double patience = fmax(PATIENCE * e->usual, SHORTEST_PATIENCE);
     const double since = tutti_engine_now(e) - patience;
     for (tutti_exchange *x = e->active, *next; x && !has_failed(e); x = next) {
@@ -418,7 +418,7 @@ static void message_through(tutti_engine *e, tutti_cookie cookie)
     if (cookie.message < 0) s->sends--;
     else s->receives--;
     s->touched = tutti_engine_now(e);
-    tutti_window_move(e, s);
+    tutti_in_flight_move(e, s);
     if (cookie.message >= 0 && s->algorithm->arrived) s->algorithm->arrived(e, s, cookie.message);
     if (!s->pending) round_through(e, s);
 }

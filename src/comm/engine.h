@@ -51,7 +51,7 @@ tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_alg
 
 enum { TUTTI_LANES = 4 }; /* for all; for each stage of what is awaited; beside */
 
-typedef enum tutti_stage { TUTTI_STAGE_REDUCE, TUTTI_STAGE_SPREAD, TUTTI_STAGES } tutti_stage;
+typedef enum tutti_stage { TUTTI_STAGE_REDUCE, TUTTI_STAGE_BROADCAST, TUTTI_STAGES } tutti_stage;
 
 /* A subtree of the sum and the partial buffer it comes in. */
 typedef struct tutti_root {
@@ -83,10 +83,10 @@ struct tutti_exchange {
     tutti_update_fn *update;
     void *user;
     char *whole;
-    bool gated, alone;
+    bool gated, exclusive;
     const char *send; /* all-to-all */
     size_t *send_cuts;
-    const tutti_algorithm *reduce, *spread; /* NULL: the chain has no such stage */
+    const tutti_algorithm *reduce, *broadcast; /* NULL: the chain has no such stage */
 
     tutti_common *common; /* NULL: messages. What follows is common.c's */
     tutti_team *team;
@@ -98,7 +98,7 @@ struct tutti_exchange {
 
     /* This run; the engine's. */
     bool *summed; /* per chunk */
-    int reduce_posted, summed_count, spread_posted, spread_done;
+    int reduce_posted, summed_count, broadcast_posted, broadcast_done;
     bool gate_open;
     int in_flight[TUTTI_STAGES]; /* slots */
     int unposted[TUTTI_STAGES];  /* slots that have not posted all of their messages */
@@ -122,7 +122,7 @@ struct tutti_slot {
     int pending, sends, receives; /* messages under way: all, going out, coming in */
     int items, window;            /* messages each way; at most so many of them at a time */
     int next_to, next_from;       /* whose turn it is (window.c) */
-    unsigned places;              /* of the inbox that are taken (halves.c), a bit each */
+    unsigned places;              /* of the inbox that are taken (halving.c), a bit each */
     double begun, touched;        /* when it was posted, when a message of it last arrived */
 
     char *inbox;
@@ -146,7 +146,7 @@ struct tutti_engine {
     tutti_slot slot[TUTTI_MAX_SLOTS]; /* 'budget' for each lane, the rest for the last */
     int used[TUTTI_LANES];
     double usual;                      /* seconds that a chunk takes */
-    int alone;                         /* exchanges that are active and awaited alone */
+    int exclusive;                     /* exchanges that are active and exclusive */
     _Atomic(tutti_exchange *) awaited; /* by the compute thread, which says so; NULL: none */
     const tutti_exchange *seen;        /* the one that was awaited when chunks were last posted */
     tutti_exchange *active;
@@ -174,17 +174,8 @@ double tutti_engine_now(const tutti_engine *e);
 
 /* --- for the algorithms --- */
 
-typedef struct tutti_piece {
-    size_t begin, end;
-} tutti_piece;
-
 /* The part of member m's strip that belongs to a chunk, in elements; may be empty. */
-tutti_piece tutti_piece_of(const size_t *cuts, size_t piece, int member, int chunk);
-
-static inline size_t tutti_piece_length(tutti_piece p)
-{
-    return p.end - p.begin;
-}
+tutti_range tutti_chunk_of(const size_t *cuts, size_t piece, int member, int chunk);
 
 /* So few bytes that messages cost more than bytes: rounds of packed strips are better. */
 bool tutti_exchange_is_small(const tutti_exchange *x);
@@ -202,22 +193,22 @@ void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes
 
 /* Post the messages of a chunk by its algorithm's receive and send, a few at a time: one for every
  * peer, or some parts; and the next ones, when some are through. */
-void tutti_window_peers(tutti_engine *e, tutti_slot *s);
-void tutti_window_parts(tutti_engine *e, tutti_slot *s, int parts);
-void tutti_window_move(tutti_engine *e, tutti_slot *s);
+void tutti_in_flight_peers(tutti_engine *e, tutti_slot *s);
+void tutti_in_flight_parts(tutti_engine *e, tutti_slot *s, int parts);
+void tutti_in_flight_move(tutti_engine *e, tutti_slot *s);
 
 /* The peer an item of such a window is received from, and the one it is sent to. */
 int tutti_peer_below(const tutti_exchange *x, int item);
 int tutti_peer_above(const tutti_exchange *x, int item);
 
-/* Halving and doubling (halves.c), by the slot's stage. */
-bool tutti_halves_apply(const tutti_exchange *x);
-size_t tutti_halves_inbox(const tutti_exchange *x);
-void tutti_halves_begin(tutti_engine *e, tutti_slot *s);
-void tutti_halves_receive(tutti_engine *e, tutti_slot *s, int item);
-void tutti_halves_send(tutti_engine *e, tutti_slot *s, int item);
-void tutti_halves_arrived(tutti_engine *e, tutti_slot *s, int message);
-bool tutti_halves_next(tutti_engine *e, tutti_slot *s);
+/* Halving and doubling (halving.c), by the slot's stage. */
+bool tutti_halving_apply(const tutti_exchange *x);
+size_t tutti_halving_inbox(const tutti_exchange *x);
+void tutti_halving_begin(tutti_engine *e, tutti_slot *s);
+void tutti_halving_receive(tutti_engine *e, tutti_slot *s, int item);
+void tutti_halving_send(tutti_engine *e, tutti_slot *s, int item);
+void tutti_halving_arrived(tutti_engine *e, tutti_slot *s, int message);
+bool tutti_halving_next(tutti_engine *e, tutti_slot *s);
 
 /* sum = a + b, which it may overlap exactly. */
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count);

@@ -118,7 +118,7 @@ static size_t even_piece(const tutti_exchange *x, size_t most, size_t piece)
 
 static bool is_one_chunk(const tutti_exchange *x)
 {
-    return (x->reduce && x->reduce->one_chunk) || (x->spread && x->spread->one_chunk);
+    return (x->reduce && x->reduce->one_chunk) || (x->broadcast && x->broadcast->one_chunk);
 }
 
 /* Pieces depend on what all members know alike: not on the parts of an all-to-all. */
@@ -243,15 +243,15 @@ static tutti_status fill_chain(tutti_exchange *x, const tutti_exchange_spec *spe
     x->user = spec->user;
     x->whole = (char *)spec->whole;
     x->gated = spec->gated;
-    x->alone = spec->alone;
+    x->exclusive = spec->exclusive;
     x->chunk_bytes = spec->chunk_bytes;
     TUTTI_TRY(spec->cuts ? copy_sizes(&x->cuts, spec->cuts, x->members + 1)
                          : cut_evenly(x, spec->count));
     if (spec->leaves) TUTTI_TRY(plan_reduce(x, spec));
     if (spec->common) return tutti_common_join(x, spec);
     if (spec->whole)
-        TUTTI_TRY(
-            tutti_algorithm_choose(&x->spread, tutti_broadcast_algorithms, spec->broadcast_by, x));
+        TUTTI_TRY(tutti_algorithm_choose(&x->broadcast, tutti_broadcast_algorithms,
+                                         spec->broadcast_by, x));
     TUTTI_TRY(cut_chunks(x));
     return prepare(x);
 }
@@ -267,12 +267,12 @@ tutti_status tutti_exchange_create(tutti_exchange **out, tutti_comm *comm,
 static tutti_status fill_alltoall(tutti_exchange *x, const tutti_alltoall_spec *spec)
 {
     x->send = (const char *)spec->send;
-    x->alone = spec->alone;
+    x->exclusive = spec->exclusive;
     x->whole = (char *)spec->receive;
     TUTTI_TRY(copy_sizes(&x->cuts, spec->receive_cuts, x->members + 1));
     TUTTI_TRY(copy_sizes(&x->send_cuts, spec->send_cuts, x->members + 1));
     TUTTI_TRY(cut_chunks(x));
-    TUTTI_TRY(tutti_algorithm_choose(&x->spread, tutti_alltoall_algorithms, NULL, x));
+    TUTTI_TRY(tutti_algorithm_choose(&x->broadcast, tutti_alltoall_algorithms, NULL, x));
     return prepare(x);
 }
 
@@ -287,10 +287,10 @@ tutti_status tutti_exchange_create_alltoall(tutti_exchange **out, tutti_comm *co
 static tutti_status fill_bytes(tutti_exchange *x, const size_t *cuts, void *whole)
 {
     x->width = 1;
-    x->alone = true;
+    x->exclusive = true;
     x->whole = whole;
     TUTTI_TRY(copy_sizes(&x->cuts, cuts, x->members + 1));
-    TUTTI_TRY(tutti_algorithm_choose(&x->spread, tutti_broadcast_algorithms, NULL, x));
+    TUTTI_TRY(tutti_algorithm_choose(&x->broadcast, tutti_broadcast_algorithms, NULL, x));
     TUTTI_TRY(cut_chunks(x));
     return prepare(x);
 }

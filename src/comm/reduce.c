@@ -2,7 +2,7 @@
  *
  * direct    one message per pair of members (and root), see window.c. The owner of a strip adds a
  *           root as soon as all roots before it in the tree are there, whatever arrives first.
- * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halves.c.
+ * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halving.c.
  * bruck     ceil(log2(N)) rounds for any N and any number of roots: Bruck's all-to-all carries the
  *           roots themselves in blocks of one size, the owner adds at the end. More bytes, few
  *           messages: for small buffers where halving does not apply.
@@ -13,9 +13,9 @@
 
 #include "comm/engine.h"
 
-static tutti_piece piece_of(const tutti_slot *s, int member)
+static tutti_range piece_of(const tutti_slot *s, int member)
 {
-    return tutti_piece_of(s->x->cuts, s->x->piece, member, s->chunk);
+    return tutti_chunk_of(s->x->cuts, s->x->piece, member, s->chunk);
 }
 
 /* --- the sum in tree order --- */
@@ -43,8 +43,8 @@ static void go_on_adding(tutti_engine *e, tutti_slot *s,
                          float *(*arrived_at)(const tutti_slot *, int))
 {
     const tutti_exchange *x = s->x;
-    const tutti_piece own = piece_of(s, x->me);
-    const size_t count = tutti_piece_length(own);
+    const tutti_range own = piece_of(s, x->me);
+    const size_t count = tutti_range_length(own);
     if (!count) return;
     while (s->next_root < x->root_count && s->here[s->next_root]) {
         const int root = s->next_root++;
@@ -78,7 +78,7 @@ static void direct_receive(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const int from = tutti_peer_below(x, item);
-    const size_t mine = tutti_piece_length(piece_of(s, x->me)) * sizeof(float);
+    const size_t mine = tutti_range_length(piece_of(s, x->me)) * sizeof(float);
     const int first = x->first_root[from], end = x->first_root[from + 1];
     for (int i = first; i < end; i++) tutti_slot_receive(e, s, direct_place(s, i), mine, from, i);
 }
@@ -87,16 +87,16 @@ static void direct_send(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const int to = tutti_peer_above(x, item);
-    const tutti_piece theirs = piece_of(s, to);
+    const tutti_range theirs = piece_of(s, to);
     for (int i = 0; i < x->my_roots; i++)
         tutti_slot_send(e, s, x->partials[i] + theirs.begin,
-                        tutti_piece_length(theirs) * sizeof(float), to);
+                        tutti_range_length(theirs) * sizeof(float), to);
 }
 
 static void direct_begin(tutti_engine *e, tutti_slot *s)
 {
     begin_sum(s);
-    tutti_window_peers(e, s);
+    tutti_in_flight_peers(e, s);
     go_on_adding(e, s, direct_place);
 }
 
@@ -117,7 +117,7 @@ static bool is_power_of_two(int n)
  * of the same height. */
 static bool halving_applies(const tutti_exchange *x)
 {
-    return tutti_halves_apply(x) && x->leaves % x->members == 0 &&
+    return tutti_halving_apply(x) && x->leaves % x->members == 0 &&
            is_power_of_two(x->leaves / x->members);
 }
 
@@ -185,10 +185,10 @@ static void bruck_begin(tutti_engine *e, tutti_slot *s)
     begin_sum(s);
     if (x->members == 1) return;
     for (int block = 1; block < x->members; block++) {
-        const tutti_piece p = piece_of(s, (x->me + block) % x->members);
+        const tutti_range p = piece_of(s, (x->me + block) % x->members);
         for (int i = 0; i < x->my_roots; i++)
             tutti_engine_copy(e, bruck_at(s, block) + (size_t)i * x->piece,
-                              x->partials[i] + p.begin, tutti_piece_length(p) * sizeof(float));
+                              x->partials[i] + p.begin, tutti_range_length(p) * sizeof(float));
     }
     bruck_post(e, s);
 }
@@ -215,9 +215,9 @@ const tutti_algorithm tutti_reduce_algorithms[] = {
     {.name = "bruck", .is_better = tutti_exchange_is_small, .inbox = bruck_inbox,
      .begin = bruck_begin, .next_round = bruck_next},
     {.name = "halving", .one_chunk = true, .applies = halving_applies,
-     .is_better = halving_is_better, .inbox = tutti_halves_inbox,
-     .begin = tutti_halves_begin, .arrived = tutti_halves_arrived,
-     .receive = tutti_halves_receive, .send = tutti_halves_send, .next_round = tutti_halves_next},
+     .is_better = halving_is_better, .inbox = tutti_halving_inbox,
+     .begin = tutti_halving_begin, .arrived = tutti_halving_arrived,
+     .receive = tutti_halving_receive, .send = tutti_halving_send, .next_round = tutti_halving_next},
     {.name = NULL},
 };
 // clang-format on

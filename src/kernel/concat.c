@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "kernel/ops_kernels.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 enum { B = TUTTI_BLOCK };
 
@@ -35,7 +35,7 @@ static int channels_before(const concat_job *job, int part)
 static void copy_lanes(const concat_job *job, int lanes, const float *from, float *to, bool stream)
 {
     if (lanes == B) {
-        const tutti_flat flat = {.a = from, .y = to, .stream = stream};
+        const tutti_elementwise flat = {.a = from, .y = to, .stream = stream};
         job->ops->mask(&flat, 0, (size_t)job->pixels * B);
         return;
     }
@@ -115,10 +115,10 @@ static void split_masked(const concat_job *job, int part, const float *dy, const
     const size_t plane = (size_t)job->pixels * B, first = (size_t)channels_before(job, part);
     const bool whole = first % B == 0 && job->c[part] % B == 0;
     if (!whole) split_part(job, part, dy, dx);
-    const tutti_flat flat = {.a = whole ? dy + first / B * plane : dx,
-                             .mask = mask,
-                             .y = dx,
-                             .stream = whole && job->stream};
+    const tutti_elementwise flat = {.a = whole ? dy + first / B * plane : dx,
+                                    .mask = mask,
+                                    .y = dx,
+                                    .stream = whole && job->stream};
     job->ops->mask(&flat, 0, blocks_of(job->c[part]) * plane);
 }
 

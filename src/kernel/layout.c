@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "kernel/ops_kernels.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 enum { B = TUTTI_BLOCK };
 

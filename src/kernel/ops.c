@@ -3,8 +3,8 @@
 #include "kernel/ops.h"
 
 #include "base/memory.h"
-#include "kernel/flat.h"
-#include "kernel/share.h"
+#include "kernel/elementwise.h"
+#include "kernel/work.h"
 
 static size_t blocks_of(int c)
 {
@@ -16,69 +16,69 @@ static size_t blocks_of(int c)
 void tutti_add(const tutti_kernels *row, tutti_team *team, size_t count, const float *a,
                const float *b, bool relu, float *y)
 {
-    const tutti_flat flat = {.a = a, .b = b, .y = y, .relu = relu};
-    tutti_flat_run(team, row->ops->add, &flat, count);
+    const tutti_elementwise flat = {.a = a, .b = b, .y = y, .relu = relu};
+    tutti_elementwise_run(team, row->ops->add, &flat, count);
 }
 
 void tutti_scale(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
                  const float *x, float *y)
 {
-    const tutti_flat flat = {.a = x, .y = y, .factor = factor};
-    tutti_flat_run(team, row->ops->scale, &flat, count);
+    const tutti_elementwise flat = {.a = x, .y = y, .factor = factor};
+    tutti_elementwise_run(team, row->ops->scale, &flat, count);
 }
 
 void tutti_axpy(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
                 const float *x, float *y)
 {
-    const tutti_flat flat = {.a = x, .y = y, .factor = factor};
-    tutti_flat_run(team, row->ops->axpy, &flat, count);
+    const tutti_elementwise flat = {.a = x, .y = y, .factor = factor};
+    tutti_elementwise_run(team, row->ops->axpy, &flat, count);
 }
 
 void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
                     const float *dw, const float *rest, float *v, float *w)
 {
-    const tutti_flat flat = {.a = dw, .b = rest, .v = v, .y = w, .sgd = sgd};
-    tutti_flat_run(team, row->ops->sgd, &flat, count);
+    const tutti_elementwise flat = {.a = dw, .b = rest, .v = v, .y = w, .sgd = sgd};
+    tutti_elementwise_run(team, row->ops->sgd, &flat, count);
 }
 
 /* ---- activations ---- */
 
 void tutti_relu(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y)
 {
-    const tutti_flat flat = {.a = x, .y = y};
-    tutti_flat_run(team, row->ops->relu, &flat, count);
+    const tutti_elementwise flat = {.a = x, .y = y};
+    tutti_elementwise_run(team, row->ops->relu, &flat, count);
 }
 
 void tutti_relu_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
                          const float *y, float *dx)
 {
-    const tutti_flat flat = {.a = dy, .mask = y, .y = dx};
-    tutti_flat_run(team, row->ops->mask, &flat, count);
+    const tutti_elementwise flat = {.a = dy, .mask = y, .y = dx};
+    tutti_elementwise_run(team, row->ops->mask, &flat, count);
 }
 
 void tutti_tanh(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y)
 {
-    const tutti_flat flat = {.a = x, .y = y};
-    tutti_flat_run(team, row->ops->tanh, &flat, count);
+    const tutti_elementwise flat = {.a = x, .y = y};
+    tutti_elementwise_run(team, row->ops->tanh, &flat, count);
 }
 
 void tutti_sigmoid_backward(const tutti_kernels *row, tutti_team *team, size_t count,
                             const float *dy, const float *y, const float *mask, float *dx)
 {
-    const tutti_flat flat = {.a = dy, .b = y, .mask = mask, .y = dx};
-    tutti_flat_run(team, row->ops->sigmoid_backward, &flat, count);
+    const tutti_elementwise flat = {.a = dy, .b = y, .mask = mask, .y = dx};
+    tutti_elementwise_run(team, row->ops->sigmoid_backward, &flat, count);
 }
 
 void tutti_tanh_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
                          const float *y, const float *mask, float *dx)
 {
-    const tutti_flat flat = {.a = dy, .b = y, .mask = mask, .y = dx};
-    tutti_flat_run(team, row->ops->tanh_backward, &flat, count);
+    const tutti_elementwise flat = {.a = dy, .b = y, .mask = mask, .y = dx};
+    tutti_elementwise_run(team, row->ops->tanh_backward, &flat, count);
 }
 
 /* sigmoid(0) is not 0, so the last block of a sample, where it is not full, goes by itself. */
 typedef struct sigmoid_job {
-    tutti_flat_fn *kernel;
+    tutti_elementwise_fn *kernel;
     int samples, c;
     size_t blocks, pixels;
     const float *x;
@@ -92,7 +92,8 @@ static void sigmoid_share(void *arg, int member, int size)
     const size_t full = end - job->pixels * TUTTI_BLOCK;
     const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
     for (size_t i = mine.begin; i < mine.end; i++) {
-        tutti_flat flat = {.a = job->x + i * end, .y = job->y + i * end, .lanes = TUTTI_BLOCK};
+        tutti_elementwise flat = {
+            .a = job->x + i * end, .y = job->y + i * end, .lanes = TUTTI_BLOCK};
         job->kernel(&flat, 0, full);
         flat.lanes = job->c % TUTTI_BLOCK;
         job->kernel(&flat, full, end);
@@ -104,8 +105,8 @@ void tutti_sigmoid(const tutti_kernels *row, tutti_team *team, int n, int c, int
 {
     sigmoid_job job = {row->ops->sigmoid, n, c, blocks_of(c), (size_t)pixels, x, y};
     const size_t count = (size_t)n * job.blocks * job.pixels * TUTTI_BLOCK;
-    const tutti_flat flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
-    if (c % TUTTI_BLOCK == 0) tutti_flat_run(team, row->ops->sigmoid, &flat, count);
+    const tutti_elementwise flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
+    if (c % TUTTI_BLOCK == 0) tutti_elementwise_run(team, row->ops->sigmoid, &flat, count);
     else tutti_team_run(tutti_team_for(team, count), sigmoid_share, &job);
 }
 

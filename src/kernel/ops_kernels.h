@@ -7,7 +7,7 @@
 
 /* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input) and v where the kernel
  * has one, at begin .. end-1, both multiples of 16. */
-typedef struct tutti_flat {
+typedef struct tutti_elementwise {
     const float *a, *b, *mask;
     float *y, *v;
     float factor;
@@ -15,8 +15,8 @@ typedef struct tutti_flat {
     bool stream; /* y is large, no input and aligned: store it around the caches */
     int lanes;   /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
     const tutti_sgd *sgd;
-} tutti_flat;
-typedef void tutti_flat_fn(const tutti_flat *flat, size_t begin, size_t end);
+} tutti_elementwise;
+typedef void tutti_elementwise_fn(const tutti_elementwise *job, size_t begin, size_t end);
 
 /* Sums of the squares of groups of eight leaves of 16 floats. */
 enum { TUTTI_SQUARE_GROUP = 8 * TUTTI_BLOCK };
@@ -61,19 +61,19 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
 
 // clang-format off
 #define TUTTI_OPS_MAP(X)                                          \
-    X(tutti_flat_fn, add)              /* y = a + b */            \
-    X(tutti_flat_fn, scale)            /* y = factor * a */       \
-    X(tutti_flat_fn, axpy)             /* y = factor * a + y */   \
-    X(tutti_flat_fn, relu)                                        \
-    X(tutti_flat_fn, mask)             /* y = a, 0 by mask */     \
-    X(tutti_flat_fn, sigmoid)                                     \
-    X(tutti_flat_fn, sigmoid_backward) /* dy = a, output = b */   \
-    X(tutti_flat_fn, tanh)                                        \
-    X(tutti_flat_fn, tanh_backward)    /* dy = a, output = b */   \
-    X(tutti_flat_fn, sgd)              /* gradient a (+ b), w y */\
-    X(tutti_flat_fn, exp)              /* the vector functions */ \
-    X(tutti_flat_fn, log)              /* themselves, to test */  \
-    X(tutti_flat_fn, pow_minus_3_4)                               \
+    X(tutti_elementwise_fn, add)              /* y = a + b */            \
+    X(tutti_elementwise_fn, scale)            /* y = factor * a */       \
+    X(tutti_elementwise_fn, axpy)             /* y = factor * a + y */   \
+    X(tutti_elementwise_fn, relu)                                        \
+    X(tutti_elementwise_fn, mask)             /* y = a, 0 by mask */     \
+    X(tutti_elementwise_fn, sigmoid)                                     \
+    X(tutti_elementwise_fn, sigmoid_backward) /* dy = a, output = b */   \
+    X(tutti_elementwise_fn, tanh)                                        \
+    X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
+    X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
+    X(tutti_elementwise_fn, exp)              /* the vector functions */ \
+    X(tutti_elementwise_fn, log)              /* themselves, to test */  \
+    X(tutti_elementwise_fn, pow_minus_3_4)                               \
     X(tutti_squares_fn, squares)                                  \
     X(tutti_drop_fn, drop)                                        \
     X(tutti_lrn_fn, lrn_forward)                                  \

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "kernel/ops_kernels.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 static int out_size(int size, int kernel, int stride, int before, int after, bool ceil_mode)
 {

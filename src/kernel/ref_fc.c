@@ -88,34 +88,34 @@ void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, 
     }
 }
 
-static void add_term(tutti_ref_sum *sum, double term)
+static void add_term(tutti_ref_exact *sum, double term)
 {
     sum->value += term;
     sum->magnitude += fabs(term);
 }
 
-tutti_ref_sum tutti_ref_fc_y(int in, const float *x, const float *w, const float *bias, int sample,
-                             int o)
+tutti_ref_exact tutti_ref_fc_y(int in, const float *x, const float *w, const float *bias,
+                               int sample, int o)
 {
-    tutti_ref_sum sum = {0};
+    tutti_ref_exact sum = {0};
     for (int i = 0; i < in; i++)
         add_term(&sum, (double)x[(size_t)sample * in + i] * w[weight_at(in, o, i)]);
     if (bias) add_term(&sum, bias[o]);
     return sum;
 }
 
-tutti_ref_sum tutti_ref_fc_dx(int in, int out, const float *dy, const float *w, int sample, int i)
+tutti_ref_exact tutti_ref_fc_dx(int in, int out, const float *dy, const float *w, int sample, int i)
 {
-    tutti_ref_sum sum = {0};
+    tutti_ref_exact sum = {0};
     for (int o = 0; o < out; o++)
         add_term(&sum, (double)w[weight_at(in, o, i)] * dy[(size_t)sample * out + o]);
     return sum;
 }
 
-tutti_ref_sum tutti_ref_fc_dw(int first, int end, int in, int out, const float *x, const float *dy,
-                              int o, int i)
+tutti_ref_exact tutti_ref_fc_dw(int first, int end, int in, int out, const float *x,
+                                const float *dy, int o, int i)
 {
-    tutti_ref_sum sum = {0};
+    tutti_ref_exact sum = {0};
     for (int s = first; s < end; s++)
         add_term(&sum, (double)x[(size_t)s * in + i] * dy[(size_t)s * out + o]);
     return sum;

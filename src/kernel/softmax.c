@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "kernel/ops_kernels.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 enum { STREAMED_CLASSES = 16384 }; /* at most: a thread keeps a row of them on its stack */
 
@@ -68,7 +68,8 @@ static void backward_share(void *arg, int member, int size)
     const softmax_job *job = arg;
     const size_t width = row_of(job->classes);
     const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
-    const tutti_flat flat = {.a = job->x, .y = job->y, .factor = job->scale, .stream = job->stream};
+    const tutti_elementwise flat = {
+        .a = job->x, .y = job->y, .factor = job->scale, .stream = job->stream};
     size_t done = mine.begin * width;
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t label = i * width + (size_t)job->labels[i];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernel/ops_kernels.h"
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 void tutti_sum_init(tutti_sum *sum, int leaves)
 {

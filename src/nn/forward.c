@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "kernel/layout.h"
 #include "kernel/ops.h"
-#include "nn/node.h"
+#include "nn/unit.h"
 
 /* ---- the input ---- */
 
@@ -36,29 +36,29 @@ void tutti_prepare_input(tutti_model *m, const tutti_pass *pass)
     if (m->blocked) make_blocked(m, pass);
 }
 
-const float *tutti_input_form(const tutti_model *m, const tutti_node *node, int edge,
+const float *tutti_input_form(const tutti_model *m, const tutti_unit *unit, int edge,
                               const tutti_pass *pass)
 {
-    if (tutti_edge_wants_tight(m, node, edge)) return m->tight;
-    return tutti_edge_wants_blocked(m, node, edge) ? m->blocked : pass->samples;
+    if (tutti_edge_wants_tight(m, unit, edge)) return m->tight;
+    return tutti_edge_wants_blocked(m, unit, edge) ? m->blocked : pass->samples;
 }
 
-const float *tutti_node_x(const tutti_model *m, const tutti_node *node, int edge,
+const float *tutti_unit_x(const tutti_model *m, const tutti_unit *unit, int edge,
                           const tutti_pass *pass)
 {
-    const float *x = node->edges[edge].x;
-    return x ? x : tutti_input_form(m, node, edge, pass);
+    const float *x = unit->edges[edge].x;
+    return x ? x : tutti_input_form(m, unit, edge, pass);
 }
 
-tutti_dropout tutti_node_dropout(const tutti_model *m, const tutti_node *node, uint32_t step)
+tutti_dropout tutti_unit_dropout(const tutti_model *m, const tutti_unit *unit, uint32_t step)
 {
-    return (tutti_dropout){.rate = node->layer->rate,
+    return (tutti_dropout){.rate = unit->layer->rate,
                            .key = {.seed = m->options.seed,
                                    .purpose = TUTTI_RANDOM_DROPOUT,
-                                   .layer = (uint32_t)(node - m->nodes),
+                                   .layer = (uint32_t)(unit - m->units),
                                    .when = step,
-                                   .sample = (uint32_t)node->first_sample},
-                           .first_block = node->first_channel / TUTTI_BLOCK};
+                                   .sample = (uint32_t)unit->first_sample},
+                           .first_block = unit->first_channel / TUTTI_BLOCK};
 }
 
 /* ---- one function a kind ---- */
@@ -66,7 +66,7 @@ tutti_dropout tutti_node_dropout(const tutti_model *m, const tutti_node *node, u
 /* What a kind's function gets. */
 typedef struct call {
     tutti_model *m;
-    tutti_node *node;
+    tutti_unit *unit;
     const tutti_pass *pass;
     const tutti_kernels *row;
     tutti_team *team;
@@ -78,89 +78,89 @@ typedef struct call {
 
 static void forward_conv(const call *c)
 {
-    tutti_conv_forward(c->node->conv, c->team, c->node->scratch[TUTTI_PASS_FORWARD], c->n, c->x,
-                       c->node->weight, c->node->bias, c->relu, c->node->y);
+    tutti_conv_forward(c->unit->conv, c->team, c->unit->scratch[TUTTI_PASS_FORWARD], c->n, c->x,
+                       c->unit->weight, c->unit->bias, c->relu, c->unit->y);
 }
 
 static void forward_fc(const call *c)
 {
-    tutti_fc_forward(c->node->fc, c->team, c->node->scratch[TUTTI_PASS_FORWARD], c->n,
-                     c->node->channels, c->x, c->node->weight, c->node->bias, c->relu, c->node->y);
+    tutti_fc_forward(c->unit->fc, c->team, c->unit->scratch[TUTTI_PASS_FORWARD], c->n,
+                     c->unit->channels, c->x, c->unit->weight, c->unit->bias, c->relu, c->unit->y);
 }
 
 static void forward_maxpool(const call *c)
 {
-    tutti_max_pool_forward(c->row, c->team, &c->node->pool, c->n, c->x, c->node->y,
-                           c->pass->training ? c->node->tap : NULL);
+    tutti_max_pool_forward(c->row, c->team, &c->unit->pool, c->n, c->x, c->unit->y,
+                           c->pass->training ? c->unit->tap : NULL);
 }
 
 static void forward_avgpool(const call *c)
 {
-    tutti_average_pool_forward(c->row, c->team, &c->node->pool, c->n, c->x, c->node->y);
+    tutti_average_pool_forward(c->row, c->team, &c->unit->pool, c->n, c->x, c->unit->y);
 }
 
 static void forward_relu(const call *c)
 {
-    tutti_relu(c->row, c->team, c->count, c->x, c->node->y);
+    tutti_relu(c->row, c->team, c->count, c->x, c->unit->y);
 }
 
 static void forward_sigmoid(const call *c)
 {
-    tutti_sigmoid(c->row, c->team, c->n, c->node->channels, c->node->pixels, c->x, c->node->y);
+    tutti_sigmoid(c->row, c->team, c->n, c->unit->channels, c->unit->pixels, c->x, c->unit->y);
 }
 
 static void forward_tanh(const call *c)
 {
-    tutti_tanh(c->row, c->team, c->count, c->x, c->node->y);
+    tutti_tanh(c->row, c->team, c->count, c->x, c->unit->y);
 }
 
 static void forward_dropout(const call *c)
 {
-    const tutti_dropout dropout = tutti_node_dropout(c->m, c->node, c->pass->step);
+    const tutti_dropout dropout = tutti_unit_dropout(c->m, c->unit, c->pass->step);
     if (c->pass->training)
-        tutti_dropout_forward(c->row, c->team, &dropout, c->n, c->node->channels, c->node->pixels,
-                              c->x, c->node->y);
-    else if (c->node->y != c->x) tutti_scale(c->row, c->team, c->count, 1, c->x, c->node->y);
+        tutti_dropout_forward(c->row, c->team, &dropout, c->n, c->unit->channels, c->unit->pixels,
+                              c->x, c->unit->y);
+    else if (c->unit->y != c->x) tutti_scale(c->row, c->team, c->count, 1, c->x, c->unit->y);
 }
 
 static void forward_lrn(const call *c)
 {
-    tutti_lrn_forward(c->row, c->team, &c->node->layer->lrn, c->n, c->node->channels,
-                      c->node->pixels, c->x, c->node->y);
+    tutti_lrn_forward(c->row, c->team, &c->unit->layer->lrn, c->n, c->unit->channels,
+                      c->unit->pixels, c->x, c->unit->y);
 }
 
 static void forward_add(const call *c)
 {
-    const int last = c->node->layer->input_count - 1;
+    const int last = c->unit->layer->input_count - 1;
     const float *sum = c->x;
     for (int k = 1; k <= last; k++) {
-        tutti_add(c->row, c->team, c->count, sum, tutti_node_x(c->m, c->node, k, c->pass),
-                  c->relu && k == last, c->node->y);
-        sum = c->node->y;
+        tutti_add(c->row, c->team, c->count, sum, tutti_unit_x(c->m, c->unit, k, c->pass),
+                  c->relu && k == last, c->unit->y);
+        sum = c->unit->y;
     }
 }
 
 static void forward_concat(const call *c)
 {
-    const tutti_layer *layer = c->node->layer;
+    const tutti_layer *layer = c->unit->layer;
     const float *x[TUTTI_MAX_INPUTS];
     int channels[TUTTI_MAX_INPUTS];
     for (int k = 0; k < layer->input_count; k++) {
-        const int from = c->node->edges[k].from;
-        x[k] = tutti_node_x(c->m, c->node, k, c->pass);
-        channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->nodes[from].channels;
+        const int from = c->unit->edges[k].from;
+        x[k] = tutti_unit_x(c->m, c->unit, k, c->pass);
+        channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->units[from].channels;
     }
-    tutti_concat(c->row, c->team, c->n, layer->input_count, channels, c->node->pixels, x,
-                 c->node->y);
-    if (c->relu) tutti_relu(c->row, c->team, c->count, c->node->y, c->node->y);
+    tutti_concat(c->row, c->team, c->n, layer->input_count, channels, c->unit->pixels, x,
+                 c->unit->y);
+    if (c->relu) tutti_relu(c->row, c->team, c->count, c->unit->y, c->unit->y);
 }
 
 static void forward_softmax(const call *c)
 {
-    tutti_softmax(c->row, c->team, c->n, c->node->channels, c->x, c->pass->labels, c->node->y,
+    tutti_softmax(c->row, c->team, c->n, c->unit->channels, c->x, c->pass->labels, c->unit->y,
                   c->pass->labels ? c->m->losses : NULL);
     if (c->pass->labels)
-        tutti_label_rank(c->team, c->n, c->node->channels, c->x, c->pass->labels, c->m->ranks);
+        tutti_label_rank(c->team, c->n, c->unit->channels, c->x, c->pass->labels, c->m->ranks);
 }
 
 static void (*const forward_table[TUTTI_KIND_COUNT])(const call *) = {
@@ -175,35 +175,35 @@ static void (*const forward_table[TUTTI_KIND_COUNT])(const call *) = {
 /* Sigmoid and tanh behind a layer's own sum, in place; a ReLU has been applied by the kernel. */
 static void activate(const call *c)
 {
-    tutti_node *node = c->node;
-    if (node->layer->activation == TUTTI_ACT_SIGMOID)
-        tutti_sigmoid(c->row, c->team, c->n, node->channels, node->pixels, node->y, node->y);
-    if (node->layer->activation == TUTTI_ACT_TANH)
-        tutti_tanh(c->row, c->team, c->count, node->y, node->y);
+    tutti_unit *unit = c->unit;
+    if (unit->layer->activation == TUTTI_ACT_SIGMOID)
+        tutti_sigmoid(c->row, c->team, c->n, unit->channels, unit->pixels, unit->y, unit->y);
+    if (unit->layer->activation == TUTTI_ACT_TANH)
+        tutti_tanh(c->row, c->team, c->count, unit->y, unit->y);
 }
 
-tutti_status tutti_node_forward(tutti_model *m, tutti_node *node, const tutti_pass *pass)
+tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
-    if (node->region.count && hooks->before_forward)
-        TUTTI_TRY(hooks->before_forward(hooks->user, (int)(node - m->nodes)));
-    for (int k = 0; k < node->layer->input_count; k++)
-        TUTTI_TRY(tutti_hops_forward(m, node, k, pass));
+    if (unit->region.count && hooks->before_forward)
+        TUTTI_TRY(hooks->before_forward(hooks->user, (int)(unit - m->units)));
+    for (int k = 0; k < unit->layer->input_count; k++)
+        TUTTI_TRY(tutti_hops_forward(m, unit, k, pass));
     const double start = tutti_now();
-    const int n = tutti_node_samples(node, pass->n);
+    const int n = tutti_unit_samples(unit, pass->n);
     const call c = {.m = m,
-                    .node = node,
+                    .unit = unit,
                     .pass = pass,
                     .row = m->options.row,
                     .team = m->options.team,
                     .n = n,
-                    .count = (size_t)n * node->count,
-                    .x = tutti_node_x(m, node, 0, pass),
-                    .relu = node->layer->activation == TUTTI_ACT_RELU};
-    if (!tutti_node_stand_in(m, node, TUTTI_PASS_FORWARD)) {
-        forward_table[node->layer->kind](&c);
+                    .count = (size_t)n * unit->count,
+                    .x = tutti_unit_x(m, unit, 0, pass),
+                    .relu = unit->layer->activation == TUTTI_ACT_RELU};
+    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) {
+        forward_table[unit->layer->kind](&c);
         activate(&c);
     }
-    if (pass->training) tutti_node_computed(m, node, TUTTI_PASS_FORWARD, start);
+    if (pass->training) tutti_unit_computed(m, unit, TUTTI_PASS_FORWARD, start);
     return TUTTI_OK;
 }

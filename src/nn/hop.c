@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
-#include "nn/node.h"
+#include "nn/unit.h"
 
 /* ---- which hops ---- */
 
@@ -45,7 +45,7 @@ static tutti_status share_samples(const tutti_model *m, tutti_hop *hop)
 }
 
 /* Rows of the split layer below: whole leaves for each member, the last one filled up to 16. */
-static tutti_status share_features(const tutti_node *below, tutti_hop *hop)
+static tutti_status share_features(const tutti_unit *below, tutti_hop *hop)
 {
     const int leaves = tutti_ceil_div(below->layer->out.c, TUTTI_FC_LEAF);
     TUTTI_TRY(tutti_alloc(&hop->features, (size_t)hop->members + 1, sizeof(size_t)));
@@ -56,26 +56,26 @@ static tutti_status share_features(const tutti_node *below, tutti_hop *hop)
     return TUTTI_OK;
 }
 
-static tutti_status add_hop(const tutti_model *m, tutti_node *node, int k, tutti_hop_kind kind,
-                            const tutti_node *splitter)
+static tutti_status add_hop(const tutti_model *m, tutti_unit *unit, int k, tutti_hop_kind kind,
+                            const tutti_unit *splitter)
 {
-    tutti_edge *edge = &node->edges[k];
+    tutti_edge *edge = &unit->edges[k];
     tutti_hop *hop = &edge->hops[edge->hop_count++];
-    const tutti_node *below = edge->from < 0 ? NULL : &m->nodes[edge->from];
+    const tutti_unit *below = edge->from < 0 ? NULL : &m->units[edge->from];
     hop->kind = kind;
     hop->groups = splitter->groups;
     hop->members = splitter->members;
     hop->member = splitter->member;
-    hop->row = below ? tutti_shape_floats(below->layer->out) : tutti_layer_rows(node->layer);
+    hop->row = below ? tutti_shape_floats(below->layer->out) : tutti_layer_rows(unit->layer);
     hop->root_count = 1;
-    hop->x_piece = hop->partial_piece = hop->ordered_piece = -1;
-    hop->stage_piece[0] = hop->stage_piece[1] = hop->move[0] = hop->move[1] = -1;
+    hop->x_lease = hop->partial_lease = hop->ordered_lease = -1;
+    hop->stage_lease[0] = hop->stage_lease[1] = hop->move[0] = hop->move[1] = -1;
     TUTTI_TRY(share_samples(m, hop));
-    if (kind != TUTTI_HOP_SPREAD) TUTTI_TRY(share_features(below, hop));
+    if (kind != TUTTI_HOP_SHARE) TUTTI_TRY(share_features(below, hop));
     if (kind != TUTTI_HOP_ASSEMBLE) {
         tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
-        hop->leaves = tutti_ceil_div(node->layer->out.c, TUTTI_FC_LEAF);
-        hop->root_count = tutti_tree_roots(roots, hop->leaves, node->first_leaf, node->end_leaf);
+        hop->leaves = tutti_ceil_div(unit->layer->out.c, TUTTI_FC_LEAF);
+        hop->root_count = tutti_tree_roots(roots, hop->leaves, unit->first_leaf, unit->end_leaf);
     }
     TUTTI_TRY(tutti_alloc(&hop->partial, (size_t)hop->root_count, sizeof(float *)));
     TUTTI_TRY(tutti_alloc(&hop->ordered, (size_t)hop->root_count, sizeof(float *)));
@@ -83,24 +83,24 @@ static tutti_status add_hop(const tutti_model *m, tutti_node *node, int k, tutti
     return tutti_alloc(&hop->cuts[1], (size_t)hop->members + 1, sizeof(size_t));
 }
 
-tutti_status tutti_hops_init(const tutti_model *m, tutti_node *node, int k)
+tutti_status tutti_hops_init(const tutti_model *m, tutti_unit *unit, int k)
 {
-    const int from = node->edges[k].from;
-    const tutti_node *below = from < 0 ? NULL : &m->nodes[from];
+    const int from = unit->edges[k].from;
+    const tutti_unit *below = from < 0 ? NULL : &m->units[from];
     const bool from_split = below && below->members > 1;
-    const bool to_split = node->members > 1;
-    if (to_split && node->layer->kind != TUTTI_KIND_FC) return TUTTI_OK; /* lives as below */
-    if (from_split && to_split && below->groups == node->groups)
-        return add_hop(m, node, k, TUTTI_HOP_MERGE, node);
-    if (from_split) TUTTI_TRY(add_hop(m, node, k, TUTTI_HOP_ASSEMBLE, below));
-    if (to_split) TUTTI_TRY(add_hop(m, node, k, TUTTI_HOP_SPREAD, node));
+    const bool to_split = unit->members > 1;
+    if (to_split && unit->layer->kind != TUTTI_KIND_FC) return TUTTI_OK; /* lives as below */
+    if (from_split && to_split && below->groups == unit->groups)
+        return add_hop(m, unit, k, TUTTI_HOP_MERGE, unit);
+    if (from_split) TUTTI_TRY(add_hop(m, unit, k, TUTTI_HOP_ASSEMBLE, below));
+    if (to_split) TUTTI_TRY(add_hop(m, unit, k, TUTTI_HOP_SHARE, unit));
     return TUTTI_OK;
 }
 
-void tutti_hops_deinit(tutti_node *node, int k)
+void tutti_hops_deinit(tutti_unit *unit, int k)
 {
-    for (int i = 0; i < node->edges[k].hop_count; i++) {
-        tutti_hop *hop = &node->edges[k].hops[i];
+    for (int i = 0; i < unit->edges[k].hop_count; i++) {
+        tutti_hop *hop = &unit->edges[k].hops[i];
         tutti_free(hop->samples);
         tutti_free(hop->features);
         tutti_free(hop->partial);
@@ -120,7 +120,7 @@ static void set_cuts(tutti_hop *hop)
             hop->cuts[0][i] = (size_t)hop->samples[i] * own_features(hop);
             hop->cuts[1][i] = (size_t)own_samples(hop) * hop->features[i];
             break;
-        case TUTTI_HOP_SPREAD: hop->cuts[0][i] = (size_t)hop->samples[i] * hop->row; break;
+        case TUTTI_HOP_SHARE: hop->cuts[0][i] = (size_t)hop->samples[i] * hop->row; break;
         case TUTTI_HOP_MERGE:
             hop->cuts[0][i] = (size_t)group_samples(hop) * hop->features[i];
             break;
@@ -128,11 +128,11 @@ static void set_cuts(tutti_hop *hop)
     }
 }
 
-static tutti_move *new_move(tutti_model *m, tutti_node *node, tutti_hop *hop, bool backward)
+static tutti_move *new_move(tutti_model *m, tutti_unit *unit, tutti_hop *hop, bool backward)
 {
     static const tutti_move_kind kinds[][2] = {
         [TUTTI_HOP_ASSEMBLE] = {TUTTI_MOVE_ALLTOALL, TUTTI_MOVE_ALLTOALL},
-        [TUTTI_HOP_SPREAD] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
+        [TUTTI_HOP_SHARE] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
         [TUTTI_HOP_MERGE] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
     };
     static const char *const names[] = {[TUTTI_MOVE_GATHER] = "gather",
@@ -141,10 +141,10 @@ static tutti_move *new_move(tutti_model *m, tutti_node *node, tutti_hop *hop, bo
     const tutti_move_kind kind = kinds[hop->kind][backward];
     hop->move[backward] = m->move_count;
     tutti_named_move *slot = &m->moves[m->move_count++];
-    snprintf(slot->name, sizeof slot->name, "%s %s %s", node->layer->name, names[kind],
+    snprintf(slot->name, sizeof slot->name, "%s %s %s", unit->layer->name, names[kind],
              backward ? "back" : "forth");
     slot->move = (tutti_move){.name = slot->name,
-                              .layer = (int)(node - m->nodes),
+                              .layer = (int)(unit - m->units),
                               .backward = backward,
                               .kind = kind,
                               .groups = hop->groups,
@@ -157,7 +157,7 @@ static tutti_move *new_move(tutti_model *m, tutti_node *node, tutti_hop *hop, bo
 static const float *source(const tutti_model *m, const tutti_edge *edge, int h)
 {
     if (h > 0) return edge->hops[h - 1].x;
-    return edge->from < 0 ? NULL : m->nodes[edge->from].y;
+    return edge->from < 0 ? NULL : m->units[edge->from].y;
 }
 
 /* Where its gradient ends. */
@@ -166,11 +166,11 @@ static float *target(const tutti_edge *edge, int h)
     return h > 0 ? edge->hops[h - 1].partial[0] : edge->dx_below;
 }
 
-static void describe(tutti_model *m, tutti_node *node, tutti_edge *edge, int h)
+static void describe(tutti_model *m, tutti_unit *unit, tutti_edge *edge, int h)
 {
     tutti_hop *hop = &edge->hops[h];
     set_cuts(hop);
-    tutti_move *forth = new_move(m, node, hop, false);
+    tutti_move *forth = new_move(m, unit, hop, false);
     if (hop->kind == TUTTI_HOP_ASSEMBLE) {
         forth->send = source(m, edge, h);
         forth->send_cuts = hop->cuts[0];
@@ -178,7 +178,7 @@ static void describe(tutti_model *m, tutti_node *node, tutti_edge *edge, int h)
         forth->receive_cuts = hop->cuts[1];
     } else forth->whole = hop->kind == TUTTI_HOP_MERGE ? hop->stage[0] : hop->x;
     if (!edge->wants_dx || m->options.forward_only) return;
-    tutti_move *back = new_move(m, node, hop, true);
+    tutti_move *back = new_move(m, unit, hop, true);
     if (hop->kind == TUTTI_HOP_ASSEMBLE) {
         back->send = hop->stage[1];
         back->send_cuts = hop->cuts[1];
@@ -194,24 +194,24 @@ static void describe(tutti_model *m, tutti_node *node, tutti_edge *edge, int h)
 tutti_status tutti_moves_init(tutti_model *m)
 {
     int hops = 0;
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
-            hops += m->nodes[i].edges[k].hop_count;
+    for (int i = 0; i < m->unit_count; i++)
+        for (int k = 0; k < m->units[i].layer->input_count; k++)
+            hops += m->units[i].edges[k].hop_count;
     TUTTI_TRY(tutti_alloc(&m->moves, 2 * (size_t)hops, sizeof *m->moves));
-    for (int i = 0; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
-            for (int h = 0; h < m->nodes[i].edges[k].hop_count; h++)
-                describe(m, &m->nodes[i], &m->nodes[i].edges[k], h);
+    for (int i = 0; i < m->unit_count; i++)
+        for (int k = 0; k < m->units[i].layer->input_count; k++)
+            for (int h = 0; h < m->units[i].edges[k].hop_count; h++)
+                describe(m, &m->units[i], &m->units[i].edges[k], h);
     return TUTTI_OK;
 }
 
-static tutti_status carry_out(tutti_model *m, tutti_node *node, int move)
+static tutti_status carry_out(tutti_model *m, tutti_unit *unit, int move)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
     TUTTI_ASSERT(hooks->move);
     const double start = tutti_now();
     const tutti_status s = hooks->move(hooks->user, move);
-    node->times.move += tutti_now() - start;
+    unit->times.move += tutti_now() - start;
     return s;
 }
 
@@ -261,33 +261,33 @@ static void part_features(const tutti_model *m, const tutti_hop *hop, int rows, 
 
 /* ---- forward ---- */
 
-static tutti_status hop_forward(tutti_model *m, tutti_node *node, tutti_hop *hop, const float *from,
+static tutti_status hop_forward(tutti_model *m, tutti_unit *unit, tutti_hop *hop, const float *from,
                                 int n)
 {
     switch (hop->kind) {
     case TUTTI_HOP_ASSEMBLE:
-        TUTTI_TRY(carry_out(m, node, hop->move[0]));
+        TUTTI_TRY(carry_out(m, unit, hop->move[0]));
         join_features(m, hop, own_samples(hop), hop->stage[0], hop->x);
         return TUTTI_OK;
-    case TUTTI_HOP_SPREAD:
+    case TUTTI_HOP_SHARE:
         copy(m, hop->x + hop->cuts[0][hop->member], from, (size_t)n * hop->row);
-        return carry_out(m, node, hop->move[0]);
+        return carry_out(m, unit, hop->move[0]);
     case TUTTI_HOP_MERGE:
         copy(m, hop->stage[0] + hop->cuts[0][hop->member], from,
              (size_t)group_samples(hop) * own_features(hop));
-        TUTTI_TRY(carry_out(m, node, hop->move[0]));
+        TUTTI_TRY(carry_out(m, unit, hop->move[0]));
         join_features(m, hop, group_samples(hop), hop->stage[0], hop->x);
     }
     return TUTTI_OK;
 }
 
-tutti_status tutti_hops_forward(tutti_model *m, tutti_node *node, int k, const tutti_pass *pass)
+tutti_status tutti_hops_forward(tutti_model *m, tutti_unit *unit, int k, const tutti_pass *pass)
 {
-    tutti_edge *edge = &node->edges[k];
+    tutti_edge *edge = &unit->edges[k];
     for (int h = 0; h < edge->hop_count; h++) {
         const float *from = source(m, edge, h);
-        if (!from) from = tutti_input_form(m, node, k, pass);
-        TUTTI_TRY(hop_forward(m, node, &edge->hops[h], from, pass->n));
+        if (!from) from = tutti_input_form(m, unit, k, pass);
+        TUTTI_TRY(hop_forward(m, unit, &edge->hops[h], from, pass->n));
     }
     return TUTTI_OK;
 }
@@ -313,33 +313,33 @@ static void hop_pack_back(const tutti_model *m, tutti_hop *hop)
             part_features(m, hop, group_samples(hop), hop->partial[r], hop->ordered[r]);
 }
 
-static tutti_status hop_backward(tutti_model *m, tutti_node *node, tutti_hop *hop,
+static tutti_status hop_backward(tutti_model *m, tutti_unit *unit, tutti_hop *hop,
                                  const float *mask, float *to)
 {
     const size_t own = hop->cuts[0][hop->member], count = hop->cuts[0][hop->member + 1] - own;
     float *const *sums = hop->kind == TUTTI_HOP_MERGE ? hop->ordered : hop->partial;
-    TUTTI_TRY(carry_out(m, node, hop->move[1]));
+    TUTTI_TRY(carry_out(m, unit, hop->move[1]));
     if (hop->kind != TUTTI_HOP_ASSEMBLE) take_strip(m, sums[0] + own, count, mask, to);
     return TUTTI_OK;
 }
 
-tutti_status tutti_hops_start_back(tutti_model *m, tutti_node *node, int k)
+tutti_status tutti_hops_start_back(tutti_model *m, tutti_unit *unit, int k)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
-    tutti_edge *edge = &node->edges[k];
+    tutti_edge *edge = &unit->edges[k];
     if (!edge->hop_count) return TUTTI_OK;
     tutti_hop *hop = &edge->hops[edge->hop_count - 1];
     hop_pack_back(m, hop);
     return hooks->start_move ? hooks->start_move(hooks->user, hop->move[1]) : TUTTI_OK;
 }
 
-tutti_status tutti_hops_backward(tutti_model *m, tutti_node *node, int k)
+tutti_status tutti_hops_backward(tutti_model *m, tutti_unit *unit, int k)
 {
-    tutti_edge *edge = &node->edges[k];
-    const bool relu = edge->from >= 0 && tutti_ends_in_relu(m->nodes[edge->from].layer);
+    tutti_edge *edge = &unit->edges[k];
+    const bool relu = edge->from >= 0 && tutti_ends_in_relu(m->units[edge->from].layer);
     for (int h = edge->hop_count - 1; h >= 0; h--) {
         if (h < edge->hop_count - 1) hop_pack_back(m, &edge->hops[h]);
-        TUTTI_TRY(hop_backward(m, node, &edge->hops[h], relu ? source(m, edge, h) : NULL,
+        TUTTI_TRY(hop_backward(m, unit, &edge->hops[h], relu ? source(m, edge, h) : NULL,
                                target(edge, h)));
     }
     return TUTTI_OK;

@@ -5,10 +5,10 @@
  *
  *   hop        from     to                    forward                 backward
  *   ASSEMBLE   split    whole                 all-to-all              all-to-all
- *   SPREAD     whole    the group's samples   gather over samples     reduce over samples
+ *   SHARE     whole    the group's samples   gather over samples     reduce over samples
  *   MERGE      split    the group's samples   gather over features    reduce over features
  *
- * Between groups of different sizes lie two hops, ASSEMBLE and SPREAD. What others must do is a
+ * Between groups of different sizes lie two hops, ASSEMBLE and SHARE. What others must do is a
  * tutti_move; what is left, done here, is to bring features or samples next to each other. */
 #ifndef TUTTI_NN_HOP_H
 #define TUTTI_NN_HOP_H
@@ -17,11 +17,7 @@
 #include <stddef.h>
 #include "base/status.h"
 
-typedef enum tutti_hop_kind {
-    TUTTI_HOP_ASSEMBLE,
-    TUTTI_HOP_SPREAD,
-    TUTTI_HOP_MERGE
-} tutti_hop_kind;
+typedef enum tutti_hop_kind { TUTTI_HOP_ASSEMBLE, TUTTI_HOP_SHARE, TUTTI_HOP_MERGE } tutti_hop_kind;
 
 enum { TUTTI_MAX_HOPS = 2 };
 
@@ -29,7 +25,7 @@ typedef struct tutti_hop {
     tutti_hop_kind kind;
     int groups, members, member;
     int *samples;     /* [members + 1] member m has samples[m] .. samples[m+1]-1 of the group's */
-    size_t *features; /* [members + 1] and these floats of a row; not for SPREAD */
+    size_t *features; /* [members + 1] and these floats of a row; not for SHARE */
     size_t row;       /* floats of a whole row */
     int leaves;       /* of the layer above; how many roots of them this member has */
     int root_count;   /* 1 for ASSEMBLE */
@@ -39,21 +35,21 @@ typedef struct tutti_hop {
                       * ASSEMBLE) */
     float **partial; /* [root_count] where the layer above puts its gradient */
     float **ordered; /* [root_count] the same, member after member (MERGE) */
-    int x_piece, stage_piece[2], partial_piece, ordered_piece; /* -1 for none */
+    int x_lease, stage_lease[2], partial_lease, ordered_lease; /* -1 for none */
 
     int move[2];     /* forward, backward; -1 for none */
     size_t *cuts[2]; /* [members + 1] of the moves; an all-to-all has two */
 } tutti_hop;
 
 struct tutti_model;
-struct tutti_node;
+struct tutti_unit;
 struct tutti_pass;
 
-/* Finds out which hops input 'edge' of the node needs. The node and those below know how they
+/* Finds out which hops input 'edge' of the unit needs. The unit and those below know how they
  * live. */
-tutti_status tutti_hops_init(const struct tutti_model *model, struct tutti_node *node,
+tutti_status tutti_hops_init(const struct tutti_model *model, struct tutti_unit *unit,
                              int edge) TUTTI_MUST_CHECK;
-void tutti_hops_deinit(struct tutti_node *node, int edge);
+void tutti_hops_deinit(struct tutti_unit *unit, int edge);
 
 /* Floats of what comes out forward, and of one of the gradients that go in backward. */
 size_t tutti_hop_floats(const tutti_hop *hop);
@@ -62,12 +58,12 @@ size_t tutti_hop_floats(const tutti_hop *hop);
 tutti_status tutti_moves_init(struct tutti_model *model) TUTTI_MUST_CHECK;
 
 /* Carry one input of the layer, or its gradient, over its hops. */
-tutti_status tutti_hops_forward(struct tutti_model *model, struct tutti_node *node, int edge,
+tutti_status tutti_hops_forward(struct tutti_model *model, struct tutti_unit *unit, int edge,
                                 const struct tutti_pass *pass) TUTTI_MUST_CHECK;
 /* Begins the first of the moves back, which tutti_hops_backward then finds under way. */
-tutti_status tutti_hops_start_back(struct tutti_model *model, struct tutti_node *node,
+tutti_status tutti_hops_start_back(struct tutti_model *model, struct tutti_unit *unit,
                                    int edge) TUTTI_MUST_CHECK;
-tutti_status tutti_hops_backward(struct tutti_model *model, struct tutti_node *node,
+tutti_status tutti_hops_backward(struct tutti_model *model, struct tutti_unit *unit,
                                  int edge) TUTTI_MUST_CHECK;
 
 #endif

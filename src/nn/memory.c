@@ -10,49 +10,49 @@
  *   - dropout draws its numbers again;
  *   - elementwise layers work in place where nobody else needs what they overwrite. */
 #include "base/memory.h"
-#include "nn/node.h"
+#include "nn/unit.h"
 #include "nn/pack.h"
 
 typedef struct planner {
     tutti_model *model;
-    tutti_piece *pieces;
+    tutti_lease *leases;
     int count;
 } planner;
 
-static int backward_time(const tutti_model *m, int node)
+static int backward_time(const tutti_model *m, int unit)
 {
-    return 2 * m->node_count - 1 - node;
+    return 2 * m->unit_count - 1 - unit;
 }
 
 /* When its weight gradient is computed. */
-static int weights_time(const tutti_model *m, int node)
+static int weights_time(const tutti_model *m, int unit)
 {
-    return m->nodes[node].late ? 2 * m->node_count + node : backward_time(m, node);
+    return m->units[unit].late ? 2 * m->unit_count + unit : backward_time(m, unit);
 }
 
 static int end_time(const tutti_model *m)
 {
-    return 3 * m->node_count;
+    return 3 * m->unit_count;
 }
 
-static int new_piece(planner *p, size_t bytes, int begin, int end)
+static int new_lease(planner *p, size_t bytes, int begin, int end)
 {
-    p->pieces[p->count] = (tutti_piece){.bytes = bytes, .begin = begin, .end = end};
+    p->leases[p->count] = (tutti_lease){.bytes = bytes, .begin = begin, .end = end};
     return p->count++;
 }
 
-static void lives_at(planner *p, int piece, int time)
+static void lives_at(planner *p, int lease, int time)
 {
-    if (time < p->pieces[piece].begin) p->pieces[piece].begin = time;
-    if (time > p->pieces[piece].end) p->pieces[piece].end = time;
+    if (time < p->leases[lease].begin) p->leases[lease].begin = time;
+    if (time > p->leases[lease].end) p->leases[lease].end = time;
 }
 
 static int consumers(const tutti_model *m, int from)
 {
     int count = 0;
-    for (int i = from + 1; i < m->node_count; i++)
-        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
-            count += m->nodes[i].edges[k].from == from;
+    for (int i = from + 1; i < m->unit_count; i++)
+        for (int k = 0; k < m->units[i].layer->input_count; k++)
+            count += m->units[i].edges[k].from == from;
     return count;
 }
 
@@ -65,26 +65,26 @@ static bool is_smooth(const tutti_layer *layer) /* derives from its own output *
 /* May the layer write over its input? A ReLU and dropout leave positive what was positive, or
  * their gradient is zero there, so that a mask made of their output is as good as one made of
  * their input. */
-static bool works_in_place(const tutti_model *m, const tutti_node *node)
+static bool works_in_place(const tutti_model *m, const tutti_unit *unit)
 {
-    const int from = node->edges[0].from;
-    if (!tutti_is_elementwise(node->layer) || from == TUTTI_NET_INPUT || consumers(m, from) != 1)
+    const int from = unit->edges[0].from;
+    if (!tutti_is_elementwise(unit->layer) || from == TUTTI_NET_INPUT || consumers(m, from) != 1)
         return false;
-    const tutti_layer *below = m->nodes[from].layer;
+    const tutti_layer *below = m->units[from].layer;
     if (m->options.forward_only) return true;
-    if (!is_smooth(node->layer)) return !is_smooth(below);
+    if (!is_smooth(unit->layer)) return !is_smooth(below);
     return below->weight >= 0 && below->activation == TUTTI_ACT_NONE;
 }
 
 static bool edge_ends_in_relu(const tutti_model *m, const tutti_edge *edge)
 {
-    return edge->from != TUTTI_NET_INPUT && tutti_ends_in_relu(m->nodes[edge->from].layer);
+    return edge->from != TUTTI_NET_INPUT && tutti_ends_in_relu(m->units[edge->from].layer);
 }
 
 /* Does the layer's backward pass read this input? Its own output? */
-static bool needs_x(const tutti_model *m, const tutti_node *node, const tutti_edge *edge)
+static bool needs_x(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
 {
-    switch (node->layer->kind) {
+    switch (unit->layer->kind) {
     case TUTTI_KIND_CONV:
     case TUTTI_KIND_FC: return true;
     case TUTTI_KIND_LRN: return edge->wants_dx;
@@ -94,43 +94,43 @@ static bool needs_x(const tutti_model *m, const tutti_node *node, const tutti_ed
     }
 }
 
-static bool needs_y(const tutti_model *m, const tutti_node *node)
+static bool needs_y(const tutti_model *m, const tutti_unit *unit)
 {
-    if (node->layer->kind == TUTTI_KIND_MAXPOOL) return edge_ends_in_relu(m, &node->edges[0]);
-    return is_smooth(node->layer) || node->layer->kind == TUTTI_KIND_SOFTMAX;
+    if (unit->layer->kind == TUTTI_KIND_MAXPOOL) return edge_ends_in_relu(m, &unit->edges[0]);
+    return is_smooth(unit->layer) || unit->layer->kind == TUTTI_KIND_SOFTMAX;
 }
 
-bool tutti_edge_wants_tight(const tutti_model *model, const tutti_node *node, int edge)
+bool tutti_edge_wants_tight(const tutti_model *model, const tutti_unit *unit, int edge)
 {
-    return node->edges[edge].from == TUTTI_NET_INPUT && node->layer->window.compact &&
+    return unit->edges[edge].from == TUTTI_NET_INPUT && unit->layer->window.compact &&
            tutti_shape_count(model->net->input) != tutti_net_input_floats(model->net);
 }
 
-bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_node *node, int edge)
+bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_unit *unit, int edge)
 {
-    return node->edges[edge].from == TUTTI_NET_INPUT && tutti_net_input_is_compact(model->net) &&
-           !node->layer->window.compact && !node->layer->reads_compact;
+    return unit->edges[edge].from == TUTTI_NET_INPUT && tutti_net_input_is_compact(model->net) &&
+           !unit->layer->window.compact && !unit->layer->reads_compact;
 }
 
 /* The net's input in other forms, made before the first layer. */
 static void plan_input(planner *p, int i, int edge)
 {
     tutti_model *m = p->model;
-    const tutti_node *node = &m->nodes[i];
+    const tutti_unit *unit = &m->units[i];
     const size_t bytes = (size_t)m->samples * sizeof(float);
-    int *piece;
+    int *lease;
     size_t floats;
-    if (tutti_edge_wants_tight(m, node, edge)) {
-        piece = &m->tight_piece;
+    if (tutti_edge_wants_tight(m, unit, edge)) {
+        lease = &m->tight_lease;
         floats = tutti_shape_count(m->net->input);
-    } else if (tutti_edge_wants_blocked(m, node, edge)) {
-        piece = &m->blocked_piece;
+    } else if (tutti_edge_wants_blocked(m, unit, edge)) {
+        lease = &m->blocked_lease;
         floats = tutti_shape_floats(m->net->input);
     } else return;
-    if (*piece < 0) *piece = new_piece(p, floats * bytes, 0, 0);
-    lives_at(p, *piece, i);
-    if (!m->options.forward_only && needs_x(m, node, &node->edges[edge]))
-        lives_at(p, *piece, weights_time(m, i));
+    if (*lease < 0) *lease = new_lease(p, floats * bytes, 0, 0);
+    lives_at(p, *lease, i);
+    if (!m->options.forward_only && needs_x(m, unit, &unit->edges[edge]))
+        lives_at(p, *lease, weights_time(m, i));
 }
 
 /* What a layer reads, forward and perhaps backward: with hops between, the layer reads the last
@@ -138,18 +138,18 @@ static void plan_input(planner *p, int i, int edge)
 static void plan_reading(planner *p, int i, int k)
 {
     tutti_model *m = p->model;
-    tutti_edge *edge = &m->nodes[i].edges[k];
-    const bool again = !m->options.forward_only && needs_x(m, &m->nodes[i], edge);
+    tutti_edge *edge = &m->units[i].edges[k];
+    const bool again = !m->options.forward_only && needs_x(m, &m->units[i], edge);
     const bool masks = !m->options.forward_only && edge->wants_dx && edge_ends_in_relu(m, edge);
-    int source = edge->from < 0 ? -1 : m->nodes[edge->from].y_piece;
+    int source = edge->from < 0 ? -1 : m->units[edge->from].y_lease;
     for (int h = 0; h < edge->hop_count; h++) {
         tutti_hop *hop = &edge->hops[h];
         if (source >= 0) lives_at(p, source, i);
         if (source >= 0 && masks && hop->kind != TUTTI_HOP_ASSEMBLE)
             lives_at(p, source, backward_time(m, i));
-        hop->x_piece = source = new_piece(p, tutti_hop_floats(hop) * sizeof(float), i, i);
-        if (hop->kind != TUTTI_HOP_SPREAD)
-            hop->stage_piece[0] = new_piece(p, tutti_hop_floats(hop) * sizeof(float), i, i);
+        hop->x_lease = source = new_lease(p, tutti_hop_floats(hop) * sizeof(float), i, i);
+        if (hop->kind != TUTTI_HOP_SHARE)
+            hop->stage_lease[0] = new_lease(p, tutti_hop_floats(hop) * sizeof(float), i, i);
     }
     if (source >= 0) lives_at(p, source, i);
     if (source >= 0 && again) lives_at(p, source, weights_time(m, i));
@@ -158,18 +158,18 @@ static void plan_reading(planner *p, int i, int k)
 static void plan_output(planner *p, int i)
 {
     tutti_model *m = p->model;
-    tutti_node *node = &m->nodes[i];
-    for (int k = 0; k < node->layer->input_count; k++) {
-        if (node->edges[k].from == TUTTI_NET_INPUT) plan_input(p, i, k);
+    tutti_unit *unit = &m->units[i];
+    for (int k = 0; k < unit->layer->input_count; k++) {
+        if (unit->edges[k].from == TUTTI_NET_INPUT) plan_input(p, i, k);
         plan_reading(p, i, k);
     }
-    node->y_piece = works_in_place(m, node)
-                        ? m->nodes[node->edges[0].from].y_piece
-                        : new_piece(p, (size_t)node->samples * node->count * sizeof(float), i, i);
-    if (!m->options.forward_only && needs_y(m, node))
-        lives_at(p, node->y_piece, backward_time(m, i));
-    if (node->layer->kind == TUTTI_KIND_SOFTMAX) /* the caller reads it */
-        lives_at(p, node->y_piece, end_time(m));
+    unit->y_lease = works_in_place(m, unit)
+                        ? m->units[unit->edges[0].from].y_lease
+                        : new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i, i);
+    if (!m->options.forward_only && needs_y(m, unit))
+        lives_at(p, unit->y_lease, backward_time(m, i));
+    if (unit->layer->kind == TUTTI_KIND_SOFTMAX) /* the caller reads it */
+        lives_at(p, unit->y_lease, end_time(m));
 }
 
 static void plan_hops_back(planner *p, tutti_edge *edge, int now)
@@ -177,73 +177,73 @@ static void plan_hops_back(planner *p, tutti_edge *edge, int now)
     for (int h = 0; h < edge->hop_count; h++) {
         tutti_hop *hop = &edge->hops[h];
         const size_t bytes = tutti_hop_floats(hop) * sizeof(float);
-        hop->partial_piece = new_piece(p, (size_t)hop->root_count * bytes, now, now);
+        hop->partial_lease = new_lease(p, (size_t)hop->root_count * bytes, now, now);
         if (hop->kind == TUTTI_HOP_MERGE)
-            hop->ordered_piece = new_piece(p, (size_t)hop->root_count * bytes, now, now);
-        if (hop->kind == TUTTI_HOP_ASSEMBLE) hop->stage_piece[1] = new_piece(p, bytes, now, now);
+            hop->ordered_lease = new_lease(p, (size_t)hop->root_count * bytes, now, now);
+        if (hop->kind == TUTTI_HOP_ASSEMBLE) hop->stage_lease[1] = new_lease(p, bytes, now, now);
     }
 }
 
-/* From above: where the gradients by the node's inputs go. */
+/* From above: where the gradients by the unit's inputs go. */
 static void plan_gradients(planner *p, int i)
 {
     tutti_model *m = p->model;
     const int now = backward_time(m, i);
-    tutti_node *node = &m->nodes[i];
-    if (node->late && node->dy_piece >= 0) lives_at(p, node->dy_piece, weights_time(m, i));
-    for (int k = 0; k < node->layer->input_count; k++) {
-        tutti_edge *edge = &node->edges[k];
+    tutti_unit *unit = &m->units[i];
+    if (unit->late && unit->dy_lease >= 0) lives_at(p, unit->dy_lease, weights_time(m, i));
+    for (int k = 0; k < unit->layer->input_count; k++) {
+        tutti_edge *edge = &unit->edges[k];
         if (!edge->wants_dx) continue;
         plan_hops_back(p, edge, now);
-        tutti_node *below = &m->nodes[edge->from];
+        tutti_unit *below = &m->units[edge->from];
         const size_t bytes = (size_t)below->samples * below->count * sizeof(float);
-        edge->adds = below->dy_piece >= 0;
+        edge->adds = below->dy_lease >= 0;
         if (edge->adds) {
-            edge->dx_piece = new_piece(p, bytes, now, now);
+            edge->dx_lease = new_lease(p, bytes, now, now);
             continue;
         }
-        const bool alias = tutti_is_elementwise(node->layer) && consumers(m, edge->from) == 1;
-        below->dy_piece = alias ? node->dy_piece : new_piece(p, bytes, now, now);
-        lives_at(p, below->dy_piece, backward_time(m, edge->from));
-        edge->dx_piece = below->dy_piece;
+        const bool alias = tutti_is_elementwise(unit->layer) && consumers(m, edge->from) == 1;
+        below->dy_lease = alias ? unit->dy_lease : new_lease(p, bytes, now, now);
+        lives_at(p, below->dy_lease, backward_time(m, edge->from));
+        edge->dx_lease = below->dy_lease;
     }
 }
 
-static size_t scratch_bytes(const tutti_node *node)
+static size_t scratch_bytes(const tutti_unit *unit)
 {
-    if (node->conv) return tutti_conv_scratch(node->conv);
-    return node->fc ? tutti_fc_scratch(node->fc, node->samples) : 0;
+    if (unit->conv) return tutti_conv_scratch(unit->conv);
+    return unit->fc ? tutti_fc_scratch(unit->fc, unit->samples) : 0;
 }
 
 static void plan_own(planner *p, int i)
 {
     tutti_model *m = p->model;
-    tutti_node *node = &m->nodes[i];
+    tutti_unit *unit = &m->units[i];
     const int later = backward_time(m, i), latest = weights_time(m, i);
-    const size_t scratch = scratch_bytes(node);
-    if (scratch) node->scratch_piece[TUTTI_PASS_FORWARD] = new_piece(p, scratch, i, i);
+    const size_t scratch = scratch_bytes(unit);
+    if (scratch) unit->scratch_lease[TUTTI_PASS_FORWARD] = new_lease(p, scratch, i, i);
     if (m->options.forward_only) return;
-    if (scratch) node->scratch_piece[TUTTI_PASS_WEIGHTS] = new_piece(p, scratch, latest, latest);
-    node->scratch_piece[TUTTI_PASS_DATA] = scratch && node->late
-                                               ? new_piece(p, scratch, later, later)
-                                               : node->scratch_piece[TUTTI_PASS_WEIGHTS];
-    if (node->layer->kind == TUTTI_KIND_MAXPOOL && node->edges[0].wants_dx)
-        node->tap_piece =
-            new_piece(p, tutti_max_pool_tap_bytes(&node->pool, node->samples), i, later);
+    if (scratch) unit->scratch_lease[TUTTI_PASS_WEIGHTS] = new_lease(p, scratch, latest, latest);
+    unit->scratch_lease[TUTTI_PASS_DATA] = scratch && unit->late
+                                               ? new_lease(p, scratch, later, later)
+                                               : unit->scratch_lease[TUTTI_PASS_WEIGHTS];
+    if (unit->layer->kind == TUTTI_KIND_MAXPOOL && unit->edges[0].wants_dx)
+        unit->tap_lease =
+            new_lease(p, tutti_max_pool_tap_bytes(&unit->pool, unit->samples), i, later);
 }
 
-static void *address(const planner *p, int piece)
+static void *address(const planner *p, int lease)
 {
-    return piece < 0 ? NULL : p->model->arena + p->pieces[piece].offset;
+    return lease < 0 ? NULL : p->model->arena + p->leases[lease].offset;
 }
 
 static void set_hop_addresses(const planner *p, tutti_hop *hop)
 {
     const size_t floats = tutti_hop_floats(hop);
-    float *partial = address(p, hop->partial_piece), *ordered = address(p, hop->ordered_piece);
-    hop->x = address(p, hop->x_piece);
-    hop->stage[0] = address(p, hop->stage_piece[0]);
-    hop->stage[1] = address(p, hop->stage_piece[1]);
+    float *partial = address(p, hop->partial_lease), *ordered = address(p, hop->ordered_lease);
+    hop->x = address(p, hop->x_lease);
+    hop->stage[0] = address(p, hop->stage_lease[0]);
+    hop->stage[1] = address(p, hop->stage_lease[1]);
     for (int r = 0; r < hop->root_count; r++) {
         hop->partial[r] = partial ? partial + (size_t)r * floats : NULL;
         hop->ordered[r] = ordered ? ordered + (size_t)r * floats : NULL;
@@ -253,8 +253,8 @@ static void set_hop_addresses(const planner *p, tutti_hop *hop)
 static void set_edge_addresses(const planner *p, tutti_edge *edge)
 {
     tutti_model *m = p->model;
-    edge->x = edge->from == TUTTI_NET_INPUT ? NULL : m->nodes[edge->from].y;
-    edge->dx = edge->dx_below = address(p, edge->dx_piece);
+    edge->x = edge->from == TUTTI_NET_INPUT ? NULL : m->units[edge->from].y;
+    edge->dx = edge->dx_below = address(p, edge->dx_lease);
     for (int h = 0; h < edge->hop_count; h++) {
         set_hop_addresses(p, &edge->hops[h]);
         edge->x = edge->hops[h].x;
@@ -266,26 +266,26 @@ static void set_edge_addresses(const planner *p, tutti_edge *edge)
 static void set_addresses(const planner *p)
 {
     tutti_model *m = p->model;
-    m->tight = address(p, m->tight_piece);
-    m->blocked = address(p, m->blocked_piece);
-    for (int i = 0; i < m->node_count; i++) {
-        tutti_node *node = &m->nodes[i];
-        node->y = address(p, node->y_piece);
-        node->dy = address(p, node->dy_piece);
-        node->tap = address(p, node->tap_piece);
+    m->tight = address(p, m->tight_lease);
+    m->blocked = address(p, m->blocked_lease);
+    for (int i = 0; i < m->unit_count; i++) {
+        tutti_unit *unit = &m->units[i];
+        unit->y = address(p, unit->y_lease);
+        unit->dy = address(p, unit->dy_lease);
+        unit->tap = address(p, unit->tap_lease);
         for (int pass = 0; pass < TUTTI_PASSES; pass++)
-            node->scratch[pass] = address(p, node->scratch_piece[pass]);
-        for (int k = 0; k < node->layer->input_count; k++) set_edge_addresses(p, &node->edges[k]);
+            unit->scratch[pass] = address(p, unit->scratch_lease[pass]);
+        for (int k = 0; k < unit->layer->input_count; k++) set_edge_addresses(p, &unit->edges[k]);
     }
 }
 
-static int most_pieces(const tutti_model *m)
+static int most_leases(const tutti_model *m)
 {
     int count = 2;
-    for (int i = 0; i < m->node_count; i++) {
-        count += 6 + m->nodes[i].layer->input_count;
-        for (int k = 0; k < m->nodes[i].layer->input_count; k++)
-            count += 5 * m->nodes[i].edges[k].hop_count;
+    for (int i = 0; i < m->unit_count; i++) {
+        count += 6 + m->units[i].layer->input_count;
+        for (int k = 0; k < m->units[i].layer->input_count; k++)
+            count += 5 * m->units[i].edges[k].hop_count;
     }
     return count;
 }
@@ -294,17 +294,17 @@ tutti_status tutti_model_plan_memory(tutti_model *m)
 {
     planner p = {.model = m};
     tutti_status s = TUTTI_OK;
-    if ((s = tutti_alloc(&p.pieces, (size_t)most_pieces(m), sizeof *p.pieces))) goto out;
-    for (int i = 0; i < m->node_count; i++) plan_output(&p, i);
-    for (int i = 0; i < m->node_count; i++) plan_own(&p, i);
-    for (int i = m->node_count - 1; i >= 0 && !m->options.forward_only; i--) plan_gradients(&p, i);
-    if ((s = tutti_pack(p.pieces, p.count, &m->arena_bytes))) goto out;
+    if ((s = tutti_alloc(&p.leases, (size_t)most_leases(m), sizeof *p.leases))) goto out;
+    for (int i = 0; i < m->unit_count; i++) plan_output(&p, i);
+    for (int i = 0; i < m->unit_count; i++) plan_own(&p, i);
+    for (int i = m->unit_count - 1; i >= 0 && !m->options.forward_only; i--) plan_gradients(&p, i);
+    if ((s = tutti_pack(p.leases, p.count, &m->arena_bytes))) goto out;
     m->separate_bytes = 0;
-    for (int i = 0; i < p.count; i++) m->separate_bytes += p.pieces[i].bytes;
+    for (int i = 0; i < p.count; i++) m->separate_bytes += p.leases[i].bytes;
     if (m->measure_only) goto out;
     if ((s = tutti_alloc(&m->arena, m->arena_bytes, 1))) goto out;
     set_addresses(&p);
 out:
-    tutti_free(p.pieces);
+    tutti_free(p.leases);
     return s;
 }

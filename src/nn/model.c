@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/topology.h"
 #include "kernel/ops.h"
-#include "nn/node.h"
+#include "nn/unit.h"
 
 /* ---- making one ---- */
 
@@ -87,15 +87,15 @@ static tutti_pool_shape pool_shape(const tutti_conv_shape *w)
     };
 }
 
-static tutti_status init_edges(const tutti_model *m, tutti_node *node)
+static tutti_status init_edges(const tutti_model *m, tutti_unit *unit)
 {
-    for (int k = 0; k < node->layer->input_count; k++) {
-        tutti_edge *edge = &node->edges[k];
-        edge->from = node->layer->from[k];
-        edge->dx_piece = -1;
-        TUTTI_TRY(tutti_hops_init(m, node, k));
+    for (int k = 0; k < unit->layer->input_count; k++) {
+        tutti_edge *edge = &unit->edges[k];
+        edge->from = unit->layer->from[k];
+        edge->dx_lease = -1;
+        TUTTI_TRY(tutti_hops_init(m, unit, k));
         if (edge->from == TUTTI_NET_INPUT) continue;
-        const tutti_layer *below = m->nodes[edge->from].layer;
+        const tutti_layer *below = m->units[edge->from].layer;
         edge->wants_dx = below->weight >= 0 || below->trains_below;
     }
     return TUTTI_OK;
@@ -121,101 +121,101 @@ static tutti_status check_groups(const tutti_model *m, const tutti_layer *layer,
     return TUTTI_OK;
 }
 
-static void live_whole(const tutti_model *m, tutti_node *node)
+static void live_whole(const tutti_model *m, tutti_unit *unit)
 {
-    node->groups = m->options.workers;
-    node->members = 1;
-    node->samples = m->samples;
-    node->first_sample = m->first_sample;
-    node->first_grain = m->first_grain;
-    node->grain_count = m->grain_count;
-    node->channels = node->layer->out.c;
-    node->count = tutti_shape_floats(node->layer->out);
+    unit->groups = m->options.workers;
+    unit->members = 1;
+    unit->samples = m->samples;
+    unit->first_sample = m->first_sample;
+    unit->first_grain = m->first_grain;
+    unit->grain_count = m->grain_count;
+    unit->channels = unit->layer->out.c;
+    unit->count = tutti_shape_floats(unit->layer->out);
 }
 
-static void live_split(const tutti_model *m, tutti_node *node, int groups)
+static void live_split(const tutti_model *m, tutti_unit *unit, int groups)
 {
     const tutti_model_options *o = &m->options;
-    const int features = node->layer->out.c, leaves = tutti_ceil_div(features, TUTTI_FC_LEAF);
-    node->groups = groups;
-    node->members = o->workers / groups;
-    node->member = o->worker % node->members;
-    const int group = o->worker / node->members;
-    node->first_grain = tutti_share_begin(o->grains, groups, group);
-    node->grain_count = tutti_share_begin(o->grains, groups, group + 1) - node->first_grain;
-    node->first_sample = sample_of_grain(m, node->first_grain);
-    node->samples = sample_of_grain(m, node->first_grain + node->grain_count) - node->first_sample;
-    node->first_leaf = tutti_share_begin(leaves, node->members, node->member);
-    node->end_leaf = tutti_share_begin(leaves, node->members, node->member + 1);
-    node->first_channel = node->first_leaf * TUTTI_FC_LEAF;
-    const int end = node->end_leaf * TUTTI_FC_LEAF;
-    node->channels = (end < features ? end : features) - node->first_channel;
-    node->count = tutti_round_up((size_t)node->channels, TUTTI_BLOCK);
+    const int features = unit->layer->out.c, leaves = tutti_ceil_div(features, TUTTI_FC_LEAF);
+    unit->groups = groups;
+    unit->members = o->workers / groups;
+    unit->member = o->worker % unit->members;
+    const int group = o->worker / unit->members;
+    unit->first_grain = tutti_share_begin(o->grains, groups, group);
+    unit->grain_count = tutti_share_begin(o->grains, groups, group + 1) - unit->first_grain;
+    unit->first_sample = sample_of_grain(m, unit->first_grain);
+    unit->samples = sample_of_grain(m, unit->first_grain + unit->grain_count) - unit->first_sample;
+    unit->first_leaf = tutti_share_begin(leaves, unit->members, unit->member);
+    unit->end_leaf = tutti_share_begin(leaves, unit->members, unit->member + 1);
+    unit->first_channel = unit->first_leaf * TUTTI_FC_LEAF;
+    const int end = unit->end_leaf * TUTTI_FC_LEAF;
+    unit->channels = (end < features ? end : features) - unit->first_channel;
+    unit->count = tutti_round_up((size_t)unit->channels, TUTTI_BLOCK);
 }
 
-static tutti_status choose_life(const tutti_model *m, tutti_node *node)
+static tutti_status choose_life(const tutti_model *m, tutti_unit *unit)
 {
-    const tutti_layer *layer = node->layer;
-    const int asked = m->options.groups ? m->options.groups[node - m->nodes] : 0;
+    const tutti_layer *layer = unit->layer;
+    const int asked = m->options.groups ? m->options.groups[unit - m->units] : 0;
     const int from = layer->from[0];
     if (asked && asked != m->options.workers) {
         TUTTI_TRY(check_groups(m, layer, asked));
-        live_split(m, node, asked);
-    } else if (tutti_is_elementwise(layer) && from >= 0 && m->nodes[from].members > 1)
-        live_split(m, node, m->nodes[from].groups);
-    else live_whole(m, node);
+        live_split(m, unit, asked);
+    } else if (tutti_is_elementwise(layer) && from >= 0 && m->units[from].members > 1)
+        live_split(m, unit, m->units[from].groups);
+    else live_whole(m, unit);
     return TUTTI_OK;
 }
 
-static tutti_status init_grains(const tutti_model *m, tutti_node *node)
+static tutti_status init_grains(const tutti_model *m, tutti_unit *unit)
 {
-    node->root_count = tutti_tree_roots(node->roots, m->options.grains, node->first_grain,
-                                        node->first_grain + node->grain_count);
-    TUTTI_TRY(tutti_alloc(&node->grain_begin, (size_t)node->grain_count + 1, sizeof(int)));
-    for (int g = 0; g <= node->grain_count; g++)
-        node->grain_begin[g] = sample_of_grain(m, node->first_grain + g) - node->first_sample;
+    unit->root_count = tutti_tree_roots(unit->roots, m->options.grains, unit->first_grain,
+                                        unit->first_grain + unit->grain_count);
+    TUTTI_TRY(tutti_alloc(&unit->grain_begin, (size_t)unit->grain_count + 1, sizeof(int)));
+    for (int g = 0; g <= unit->grain_count; g++)
+        unit->grain_begin[g] = sample_of_grain(m, unit->first_grain + g) - unit->first_sample;
     return TUTTI_OK;
 }
 
-static tutti_status init_parameters(tutti_model *m, tutti_node *node)
+static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
 {
-    const tutti_layer *layer = node->layer;
+    const tutti_layer *layer = unit->layer;
     if (layer->weight < 0) return TUTTI_OK;
-    const size_t outputs = tutti_round_up((size_t)node->channels, TUTTI_BLOCK);
+    const size_t outputs = tutti_round_up((size_t)unit->channels, TUTTI_BLOCK);
     const size_t all = tutti_round_up((size_t)layer->out.c, TUTTI_BLOCK);
     const size_t weights = m->net->params[layer->weight].stored / all * outputs;
-    node->region = (tutti_region){.offset = m->parameter_floats,
+    unit->region = (tutti_region){.offset = m->parameter_floats,
                                   .count = weights + (layer->bias < 0 ? 0 : outputs),
                                   .weight_count = weights,
-                                  .first_feature = node->first_channel,
-                                  .features = node->channels};
-    m->parameter_floats += node->region.count;
-    TUTTI_TRY(init_grains(m, node));
+                                  .first_feature = unit->first_channel,
+                                  .features = unit->channels};
+    m->parameter_floats += unit->region.count;
+    TUTTI_TRY(init_grains(m, unit));
     if (!m->options.forward_only)
-        m->gradient_floats += node->region.count * (size_t)node->root_count;
+        m->gradient_floats += unit->region.count * (size_t)unit->root_count;
     const tutti_model_options *o = &m->options;
     if (o->stand_in) return TUTTI_OK;
     const int threads = tutti_team_size(o->team);
     if (layer->kind == TUTTI_KIND_CONV)
-        return tutti_conv_create(&node->conv, &layer->window, o->row, &o->caches, node->samples,
+        return tutti_conv_create(&unit->conv, &layer->window, o->row, &o->caches, unit->samples,
                                  threads);
-    return tutti_fc_create(&node->fc, (int)tutti_layer_rows(layer), layer->out.c, o->row,
-                           &o->caches, node->samples, threads);
+    return tutti_fc_create(&unit->fc, (int)tutti_layer_rows(layer), layer->out.c, o->row,
+                           &o->caches, unit->samples, threads);
 }
 
-static tutti_status init_node(tutti_model *m, int i)
+static tutti_status init_unit(tutti_model *m, int i)
 {
-    tutti_node *node = &m->nodes[i];
-    node->layer = &m->net->layers[i];
-    node->y_piece = node->dy_piece = node->tap_piece = -1;
-    for (int pass = 0; pass < TUTTI_PASSES; pass++) node->scratch_piece[pass] = -1;
-    node->pixels = node->layer->out.h * node->layer->out.w;
-    TUTTI_TRY(choose_life(m, node));
-    node->late = i < m->options.late && node->layer->weight >= 0 && node->members == 1;
-    TUTTI_TRY(init_edges(m, node));
-    if (node->layer->kind == TUTTI_KIND_MAXPOOL || node->layer->kind == TUTTI_KIND_AVGPOOL)
-        node->pool = pool_shape(&node->layer->window);
-    return init_parameters(m, node);
+    tutti_unit *unit = &m->units[i];
+    unit->layer = &m->net->layers[i];
+    unit->y_lease = unit->dy_lease = unit->tap_lease = -1;
+    for (int pass = 0; pass < TUTTI_PASSES; pass++) unit->scratch_lease[pass] = -1;
+    unit->pixels = unit->layer->out.h * unit->layer->out.w;
+    TUTTI_TRY(choose_life(m, unit));
+    unit->late = i < m->options.late && unit->layer->weight >= 0 && unit->members == 1;
+    TUTTI_TRY(init_edges(m, unit));
+    if (unit->layer->kind == TUTTI_KIND_MAXPOOL || unit->layer->kind == TUTTI_KIND_AVGPOOL)
+        unit->pool = pool_shape(&unit->layer->window);
+    return init_parameters(m, unit);
 }
 
 static tutti_status take_parameters(tutti_model *m)
@@ -226,14 +226,14 @@ static tutti_status take_parameters(tutti_model *m)
     if (!m->gradients && !m->options.forward_only)
         TUTTI_TRY(tutti_alloc(&m->gradients, m->gradient_floats, sizeof(float)));
     float *gradient = m->gradients;
-    for (int i = 0; i < m->node_count; i++) {
-        tutti_node *node = &m->nodes[i];
-        if (!node->region.count) continue;
-        node->weight = m->parameters + node->region.offset;
-        node->bias = node->layer->bias < 0 ? NULL : node->weight + node->region.weight_count;
+    for (int i = 0; i < m->unit_count; i++) {
+        tutti_unit *unit = &m->units[i];
+        if (!unit->region.count) continue;
+        unit->weight = m->parameters + unit->region.offset;
+        unit->bias = unit->layer->bias < 0 ? NULL : unit->weight + unit->region.weight_count;
         if (!gradient) continue;
-        node->gradient = gradient;
-        gradient += node->region.count * (size_t)node->root_count;
+        unit->gradient = gradient;
+        gradient += unit->region.count * (size_t)unit->root_count;
     }
     TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
     TUTTI_TRY(tutti_alloc(&m->ranks, (size_t)m->samples, sizeof(int32_t)));
@@ -250,12 +250,12 @@ static tutti_status make(tutti_model **out, const tutti_net *net,
     m->net = net;
     m->options = *options;
     m->measure_only = measure_only;
-    m->tight_piece = m->blocked_piece = -1;
-    m->node_count = net->layer_count;
+    m->tight_lease = m->blocked_lease = -1;
+    m->unit_count = net->layer_count;
     share_samples(m);
-    if ((s = tutti_alloc(&m->nodes, (size_t)m->node_count, sizeof *m->nodes))) goto out;
-    for (int i = 0; i < m->node_count; i++)
-        if ((s = init_node(m, i))) goto out;
+    if ((s = tutti_alloc(&m->units, (size_t)m->unit_count, sizeof *m->units))) goto out;
+    for (int i = 0; i < m->unit_count; i++)
+        if ((s = init_unit(m, i))) goto out;
     if ((s = tutti_model_plan_memory(m))) goto out;
     if (!measure_only && (s = take_parameters(m))) goto out;
     if (!measure_only && (s = tutti_moves_init(m))) goto out;
@@ -289,13 +289,13 @@ void tutti_model_destroy(tutti_model **model)
 {
     tutti_model *m = *model;
     if (!m) return;
-    for (int i = 0; m->nodes && i < m->node_count; i++) {
-        tutti_conv_destroy(&m->nodes[i].conv);
-        tutti_fc_destroy(&m->nodes[i].fc);
-        tutti_free(m->nodes[i].grain_begin);
-        for (int k = 0; k < m->net->layers[i].input_count; k++) tutti_hops_deinit(&m->nodes[i], k);
+    for (int i = 0; m->units && i < m->unit_count; i++) {
+        tutti_conv_destroy(&m->units[i].conv);
+        tutti_fc_destroy(&m->units[i].fc);
+        tutti_free(m->units[i].grain_begin);
+        for (int k = 0; k < m->net->layers[i].input_count; k++) tutti_hops_deinit(&m->units[i], k);
     }
-    tutti_free(m->nodes);
+    tutti_free(m->units);
     if (!m->options.parameters) tutti_free(m->parameters);
     if (!m->options.gradients) tutti_free(m->gradients);
     tutti_free(m->arena);
@@ -312,7 +312,7 @@ void tutti_model_destroy(tutti_model **model)
 static tutti_status forward(tutti_model *m, const tutti_pass *pass)
 {
     tutti_prepare_input(m, pass);
-    for (int i = 0; i < m->node_count; i++) TUTTI_TRY(tutti_node_forward(m, &m->nodes[i], pass));
+    for (int i = 0; i < m->unit_count; i++) TUTTI_TRY(tutti_unit_forward(m, &m->units[i], pass));
     return TUTTI_OK;
 }
 
@@ -335,7 +335,7 @@ tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *sampl
     const tutti_pass pass = {m->samples, true, step, samples, labels};
     TUTTI_ASSERT(!m->options.forward_only);
     TUTTI_TRY(forward(m, &pass));
-    if (!sum_losses(m)) tutti_model_find_oddity(m, &pass);
+    if (!sum_losses(m)) tutti_model_find_nonfinite(m, &pass);
     return tutti_backward(m, &pass);
 }
 
@@ -346,22 +346,22 @@ tutti_status tutti_model_evaluate(tutti_model *m, int n, const float *samples,
     return forward(m, &(tutti_pass){n, false, 0, samples, labels});
 }
 
-void tutti_node_computed(const tutti_model *m, tutti_node *node, tutti_layer_pass pass,
+void tutti_unit_computed(const tutti_model *m, tutti_unit *unit, tutti_layer_pass pass,
                          double begin)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
     const double end = tutti_now();
-    double *const seconds[TUTTI_PASSES] = {&node->times.forward, &node->times.backward_weights,
-                                           &node->times.backward_data};
+    double *const seconds[TUTTI_PASSES] = {&unit->times.forward, &unit->times.backward_weights,
+                                           &unit->times.backward_data};
     *seconds[pass] += end - begin;
-    if (hooks->computed) hooks->computed(hooks->user, (int)(node - m->nodes), pass, begin, end);
+    if (hooks->computed) hooks->computed(hooks->user, (int)(unit - m->units), pass, begin, end);
 }
 
 /* ---- looking ---- */
 
-tutti_oddity tutti_model_oddity(const tutti_model *m)
+tutti_nonfinite tutti_model_nonfinite(const tutti_model *m)
 {
-    return m->oddity;
+    return m->nonfinite;
 }
 
 const tutti_net *tutti_model_net(const tutti_model *m)
@@ -391,25 +391,25 @@ size_t tutti_model_parameter_floats(const tutti_model *m)
 
 tutti_region tutti_model_region(const tutti_model *m, int layer)
 {
-    return m->nodes[layer].region;
+    return m->units[layer].region;
 }
 
 int tutti_model_roots(const tutti_model *m, int layer, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS])
 {
-    const tutti_node *node = &m->nodes[layer];
-    memcpy(roots, node->roots, sizeof node->roots);
-    return node->root_count;
+    const tutti_unit *unit = &m->units[layer];
+    memcpy(roots, unit->roots, sizeof unit->roots);
+    return unit->root_count;
 }
 
 float *tutti_model_gradient(tutti_model *m, int layer, int root)
 {
-    const tutti_node *node = &m->nodes[layer];
-    return node->gradient + (size_t)root * node->region.count;
+    const tutti_unit *unit = &m->units[layer];
+    return unit->gradient + (size_t)root * unit->region.count;
 }
 
 const float *tutti_model_probabilities(const tutti_model *m)
 {
-    return m->nodes[m->node_count - 1].y;
+    return m->units[m->unit_count - 1].y;
 }
 
 const float *tutti_model_losses(const tutti_model *m)
@@ -431,12 +431,12 @@ int tutti_model_grain_losses(const tutti_model *m, int *first, const double **lo
 
 tutti_layer_times tutti_model_times(const tutti_model *m, int layer)
 {
-    return m->nodes[layer].times;
+    return m->units[layer].times;
 }
 
 void tutti_model_reset_times(tutti_model *m)
 {
-    for (int i = 0; i < m->node_count; i++) m->nodes[i].times = (tutti_layer_times){0};
+    for (int i = 0; i < m->unit_count; i++) m->units[i].times = (tutti_layer_times){0};
 }
 
 int tutti_model_move_count(const tutti_model *m)

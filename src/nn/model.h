@@ -64,8 +64,8 @@ typedef struct tutti_stand_in {
     void *user;
     void (*compute)(void *user, int layer, tutti_layer_pass pass);
     void (*copy)(void *user, size_t floats); /* before or after a move */
-    /* SGD on that many parameters, by all threads or by the communication thread alone */
-    void (*update)(void *user, size_t floats, bool alone);
+    /* SGD on that many parameters, by all threads or by the communication thread */
+    void (*update)(void *user, size_t floats, bool by_comm_thread);
 } tutti_stand_in;
 
 typedef struct tutti_model_options {
@@ -182,23 +182,23 @@ int tutti_model_grain_losses(const tutti_model *model, int *first, const double 
 
 /* Where a loss that is not a finite number came from: the first thing in the order of the net that
  * is not finite. */
-typedef enum tutti_oddity_kind {
-    TUTTI_ODD_NOTHING,
-    TUTTI_ODD_SAMPLE,     /* of the minibatch: the data */
-    TUTTI_ODD_PARAMETERS, /* of a layer: steps before were too large */
-    TUTTI_ODD_OUTPUT,     /* of a layer with finite parameters */
-    TUTTI_ODD_LOSS        /* nothing but the loss itself */
-} tutti_oddity_kind;
+typedef enum tutti_nonfinite_kind {
+    TUTTI_NONFINITE_NOTHING,
+    TUTTI_NONFINITE_SAMPLE,     /* of the minibatch: the data */
+    TUTTI_NONFINITE_PARAMETERS, /* of a layer: steps before were too large */
+    TUTTI_NONFINITE_OUTPUT,     /* of a layer with finite parameters */
+    TUTTI_NONFINITE_LOSS        /* nothing but the loss itself */
+} tutti_nonfinite_kind;
 
-typedef struct tutti_oddity {
-    tutti_oddity_kind kind;
+typedef struct tutti_nonfinite {
+    tutti_nonfinite_kind kind;
     int layer;  /* of the net; -1 for a sample or the loss */
     int sample; /* in the global minibatch; -1 where it is not known */
-} tutti_oddity;
+} tutti_nonfinite;
 
 /* What was odd in the first step whose loss on this worker was not finite; kind NOTHING: no such
  * step yet. */
-tutti_oddity tutti_model_oddity(const tutti_model *model);
+tutti_nonfinite tutti_model_nonfinite(const tutti_model *model);
 
 /* Seconds spent on training since the last reset, by layer. 'move' is time in hooks.move. */
 typedef struct tutti_layer_times {

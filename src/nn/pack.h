@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include "base/status.h"
 
-typedef struct tutti_piece {
+typedef struct tutti_lease {
     size_t bytes;
     int begin, end; /* alive from 'begin' to 'end', both included */
     size_t offset;  /* where it goes: set by tutti_pack, a multiple of a cache line */
-} tutti_piece;
+} tutti_lease;
 
-/* Finds an offset for every piece such that no two that live at the same time overlap, and stores
+/* Finds an offset for every lease such that no two that live at the same time overlap, and stores
  * the bytes all of them need in *total. Largest first, each into the smallest gap that holds it:
  * within a few percent of the peak of what lives at one time for the nets we know. */
-tutti_status tutti_pack(tutti_piece *pieces, int count, size_t *total) TUTTI_MUST_CHECK;
+tutti_status tutti_pack(tutti_lease *leases, int count, size_t *total) TUTTI_MUST_CHECK;
 
 #endif

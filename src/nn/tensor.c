@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "kernel/layout.h"
-#include "nn/node.h"
+#include "nn/unit.h"
 
 /* ---- torch's layout ---- */
 
@@ -19,15 +19,15 @@ typedef struct part {
 static part part_of(const tutti_model *m, int param)
 {
     const tutti_param *p = &m->net->params[param];
-    const tutti_node *node = &m->nodes[p->layer];
-    const tutti_layer *layer = node->layer;
-    const int k = node->region.features;
-    const size_t first = (size_t)node->region.first_feature;
-    part out = {.offset = node->region.offset,
+    const tutti_unit *unit = &m->units[p->layer];
+    const tutti_layer *layer = unit->layer;
+    const int k = unit->region.features;
+    const size_t first = (size_t)unit->region.first_feature;
+    part out = {.offset = unit->region.offset,
                 .torch_offset = first * (p->count / (size_t)p->dims[0])};
     if (p->is_bias) {
         out.shape = (tutti_weight_shape){k, 1, 1, 1, true};
-        out.offset += node->region.weight_count;
+        out.offset += unit->region.weight_count;
     } else if (layer->kind == TUTTI_KIND_CONV)
         out.shape =
             (tutti_weight_shape){k, p->dims[1], p->dims[2], p->dims[3], layer->window.compact};
@@ -54,7 +54,7 @@ void tutti_model_export(const tutti_model *m, int param, const float *flat, floa
 static part rows_of(const tutti_model *m, int param, tutti_rows rows)
 {
     part p = part_of(m, param);
-    const int skipped = rows.first - m->nodes[m->net->params[param].layer].region.first_feature;
+    const int skipped = rows.first - m->units[m->net->params[param].layer].region.first_feature;
     const size_t block = p.count / (size_t)tutti_ceil_div(p.shape.k, TUTTI_BLOCK);
     p.offset += (size_t)(skipped / TUTTI_BLOCK) * block;
     p.shape.k = rows.end - rows.first;

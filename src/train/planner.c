@@ -114,7 +114,7 @@ static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
     return s;
 }
 
-static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double alone)
+static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double one_node)
 {
     const tutti_predict_options how = {p->batch, p->options->overlap, p->options->priority};
     if (row->nodes > p->batch)
@@ -123,8 +123,8 @@ static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double al
     TUTTI_TRY(make_plan(p, row->nodes, &row->plan));
     TUTTI_TRY(tutti_predict_step(&row->prediction, p->net, p->platform, row->plan, &how));
     const double step = row->prediction->step_s;
-    row->alone_s = alone;
-    row->speedup = alone / step;
+    row->one_node_s = one_node;
+    row->speedup = one_node / step;
     row->efficiency = row->speedup / row->nodes;
     row->paper_speedup = tutti_paper_speedup(p->net->name, p->platform->name, row->nodes, p->batch);
     row->epoch_s = step * p->samples / p->batch;
@@ -138,7 +138,7 @@ static tutti_status fill(tutti_planner *p)
     const tutti_planner_options *o = p->options;
     const tutti_train_options defaults = tutti_train_defaults();
     tutti_settings settings;
-    double alone;
+    double one_node;
     if (!o->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
     TUTTI_TRY(tutti_net_load(&p->net, o->net));
     TUTTI_TRY(tutti_platform_load(&p->platform, o->platform));
@@ -147,8 +147,8 @@ static tutti_status fill(tutti_planner *p)
     p->epochs = o->epochs > 0 ? o->epochs : settings.epochs;
     p->samples = o->samples > 0 ? o->samples : 1281167;
     TUTTI_TRY(read_nodes(p, o->nodes));
-    TUTTI_TRY(one_node_seconds(p, &alone));
-    for (int i = 0; i < p->count; i++) TUTTI_TRY(fill_row(p, &p->rows[i], alone));
+    TUTTI_TRY(one_node_seconds(p, &one_node));
+    for (int i = 0; i < p->count; i++) TUTTI_TRY(fill_row(p, &p->rows[i], one_node));
     return TUTTI_OK;
 }
 

@@ -12,7 +12,7 @@ typedef struct tutti_planner_row {
     tutti_plan *plan;
     tutti_prediction *prediction;
     double speedup, efficiency; /* against one node */
-    double alone_s;             /* what one node takes for the step */
+    double one_node_s;          /* what one node takes for the step */
     double paper_speedup;       /* NaN: the paper does not have this point */
     double epoch_s, hours, node_hours;
 } tutti_planner_row;

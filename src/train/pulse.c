@@ -129,8 +129,8 @@ static void read_news(const tutti_trainer *t, tutti_pulse_news *news)
         }
         if (news->diverged_rank >= 0 || is_finite_strip(t, strip)) continue;
         news->diverged_rank = r;
-        news->oddity = (tutti_oddity){(tutti_oddity_kind)strip[ODD_KIND], (int)strip[ODD_LAYER],
-                                      (int)strip[ODD_SAMPLE]};
+        news->nonfinite = (tutti_nonfinite){(tutti_nonfinite_kind)strip[ODD_KIND],
+                                            (int)strip[ODD_LAYER], (int)strip[ODD_SAMPLE]};
     }
 }
 
@@ -163,7 +163,7 @@ tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, tutti_pul
     own[EXPOSED] = t->step_exposed;
     own[COMPUTE] = t->compute - p->computed;
     own[STEP] = (double)t->step;
-    const tutti_oddity odd = tutti_model_oddity(t->model);
+    const tutti_nonfinite odd = tutti_model_nonfinite(t->model);
     own[ODD_KIND] = odd.kind;
     own[ODD_LAYER] = odd.layer;
     own[ODD_SAMPLE] = odd.sample;

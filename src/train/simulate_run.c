@@ -227,7 +227,7 @@ tutti_status tutti_simulation_run(tutti_simulation *s, int row, const char *prog
     waitpid(pid, &how, 0);
     if (!WIFEXITED(how) || WEXITSTATUS(how) || !(out->step_s > 0))
         return complain(&c, planned->nodes, how);
-    out->speedup = planned->alone_s / out->step_s;
+    out->speedup = planned->one_node_s / out->step_s;
     out->efficiency = out->speedup / planned->nodes;
     return TUTTI_OK;
 }

@@ -295,7 +295,7 @@ static tutti_status create_move(tutti_trainer *t, const tutti_move *m, tutti_exc
     const tutti_exchange_spec spec = {
         .name = m->name,
         .priority = -1,
-        .alone = true,
+        .exclusive = true,
         .group = group,
         .count = m->cuts[m->members],
         .cuts = m->cuts,

@@ -149,19 +149,19 @@ static void say_where(const tutti_trainer *t, const tutti_pulse_news *news)
 
 static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *news)
 {
-    const tutti_oddity odd = news->oddity;
+    const tutti_nonfinite odd = news->nonfinite;
     const char *layer = odd.layer < 0 ? "" : t->net->layers[odd.layer].name;
     const char *advice = "lower --lr, add --warmup or --clip";
     char where[160];
     switch (odd.kind) {
-    case TUTTI_ODD_SAMPLE:
+    case TUTTI_NONFINITE_SAMPLE:
         snprintf(where, sizeof where, "sample %d of the minibatch is not finite", odd.sample);
         advice = "look at the data";
         break;
-    case TUTTI_ODD_PARAMETERS:
+    case TUTTI_NONFINITE_PARAMETERS:
         snprintf(where, sizeof where, "the parameters of layer '%s' are not finite", layer);
         break;
-    case TUTTI_ODD_OUTPUT:
+    case TUTTI_NONFINITE_OUTPUT:
         snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
         break;
     default: snprintf(where, sizeof where, "every layer's output is finite");

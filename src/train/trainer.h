@@ -49,13 +49,13 @@ typedef struct tutti_sync {
 typedef struct tutti_pulse_news {
     int64_t step; /* steps done; 0 when there is no news */
     double loss;
-    int64_t hits;        /* top-1, of the whole minibatch */
-    unsigned asked;      /* signals, of any rank */
-    double data_wait;    /* seconds, the longest of any rank */
-    double exposed;      /* likewise */
-    int slowest;         /* the rank that computed longest */
-    int diverged_rank;   /* the first whose loss is not finite; -1: none */
-    tutti_oddity oddity; /* that it met */
+    int64_t hits;              /* top-1, of the whole minibatch */
+    unsigned asked;            /* signals, of any rank */
+    double data_wait;          /* seconds, the longest of any rank */
+    double exposed;            /* likewise */
+    int slowest;               /* the rank that computed longest */
+    int diverged_rank;         /* the first whose loss is not finite; -1: none */
+    tutti_nonfinite nonfinite; /* that it met */
 } tutti_pulse_news;
 
 typedef struct tutti_pulse tutti_pulse;

@@ -5,15 +5,15 @@
 #include "kernel/ops_kernels.h"
 
 /* Defines the kernel 'name' by the body that follows, compiled with either kind of store. */
-#define FLAT(name)                                                                       \
-    INLINE void name##_body(const tutti_flat *f, size_t begin, size_t end, bool stream); \
-    tutti_flat_fn NAME(op_##name);                                                       \
-    void NAME(op_##name)(const tutti_flat *f, size_t begin, size_t end)                  \
-    {                                                                                    \
-        if (f->stream) name##_body(f, begin, end, true);                                 \
-        else name##_body(f, begin, end, false);                                          \
-    }                                                                                    \
-    INLINE void name##_body(const tutti_flat *f, size_t begin, size_t end, bool stream)
+#define FLAT(name)                                                                              \
+    INLINE void name##_body(const tutti_elementwise *f, size_t begin, size_t end, bool stream); \
+    tutti_elementwise_fn NAME(op_##name);                                                       \
+    void NAME(op_##name)(const tutti_elementwise *f, size_t begin, size_t end)                  \
+    {                                                                                           \
+        if (f->stream) name##_body(f, begin, end, true);                                        \
+        else name##_body(f, begin, end, false);                                                 \
+    }                                                                                           \
+    INLINE void name##_body(const tutti_elementwise *f, size_t begin, size_t end, bool stream)
 #define EACH(i) UNROLL(4) for (size_t i = begin; i < end; i += VLEN)
 
 /* a where mask > 0 or NaN, else zero; a itself without a mask */
@@ -22,7 +22,7 @@ INLINE vf masked(vf a, const float *mask, size_t i)
     return mask ? vf_gate(a, vf_take(mask + i)) : a;
 }
 
-INLINE void add(const tutti_flat *f, bool relu, size_t begin, size_t end, bool stream)
+INLINE void add(const tutti_elementwise *f, bool relu, size_t begin, size_t end, bool stream)
 {
     EACH(i)
     {
@@ -65,13 +65,13 @@ FLAT(mask)
 }
 
 /* e.g. lane 5 of 16 where the layer has 5 channels: it only fills up, and stays zero */
-INLINE vf channels_only(const tutti_flat *f, size_t at, vf x)
+INLINE vf channels_only(const tutti_elementwise *f, size_t at, vf x)
 {
     const vi lane = vi_add(vi_lanes(), vi_set1((int)(at % TUTTI_BLOCK)));
     return vf_select(vi_ge_u(lane, vi_set1(f->lanes)), vf_zero(), x);
 }
 
-INLINE void sigmoid_of(const tutti_flat *f, int count, size_t at, bool all, bool stream)
+INLINE void sigmoid_of(const tutti_elementwise *f, int count, size_t at, bool all, bool stream)
 {
     vf x[TOGETHER];
     TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
@@ -83,7 +83,7 @@ INLINE void sigmoid_of(const tutti_flat *f, int count, size_t at, bool all, bool
     }
 }
 
-INLINE void sigmoid(const tutti_flat *f, size_t begin, size_t end, bool all, bool stream)
+INLINE void sigmoid(const tutti_elementwise *f, size_t begin, size_t end, bool all, bool stream)
 {
     for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
         sigmoid_of(f, TOGETHER, begin, all, stream);
@@ -107,7 +107,7 @@ FLAT(sigmoid_backward)
     }
 }
 
-INLINE void tanh_of(const tutti_flat *f, int count, size_t at, bool stream)
+INLINE void tanh_of(const tutti_elementwise *f, int count, size_t at, bool stream)
 {
     vf x[TOGETHER];
     TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
@@ -153,7 +153,7 @@ FLAT(pow_minus_3_4)
     }
 }
 
-INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, bool halves, size_t begin,
+INLINE void sgd(const tutti_elementwise *f, bool momentum, bool nesterov, bool halves, size_t begin,
                 size_t end)
 {
     const vf scale = vf_set1(f->sgd->gradient_scale), decay = vf_set1(f->sgd->weight_decay);
@@ -173,7 +173,7 @@ INLINE void sgd(const tutti_flat *f, bool momentum, bool nesterov, bool halves, 
     }
 }
 
-INLINE void sgd_of(const tutti_flat *f, bool halves, size_t begin, size_t end)
+INLINE void sgd_of(const tutti_elementwise *f, bool halves, size_t begin, size_t end)
 {
     if (f->sgd->momentum == 0.0f) sgd(f, false, false, halves, begin, end);
     else if (f->sgd->nesterov) sgd(f, true, true, halves, begin, end);

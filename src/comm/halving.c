@@ -24,7 +24,7 @@ enum {
     PLACES = TUTTI_PARTS + 1 /* a part is added when the next one has been posted */
 };
 
-bool tutti_halves_apply(const tutti_exchange *x)
+bool tutti_halving_apply(const tutti_exchange *x)
 {
     return (x->members & (x->members - 1)) == 0;
 }
@@ -35,19 +35,19 @@ static int rounds_of(const tutti_exchange *x)
 }
 
 /* What a member works on after so many rounds. */
-static tutti_piece half_of(const tutti_exchange *x, int member, int rounds)
+static tutti_range half_of(const tutti_exchange *x, int member, int rounds)
 {
     int first = 0, count = x->members;
     for (int round = 0; round < rounds; round++) {
         count /= 2;
         if (member >> round & 1) first += count;
     }
-    return (tutti_piece){x->cuts[first], x->cuts[first + count]};
+    return (tutti_range){x->cuts[first], x->cuts[first + count]};
 }
 
-static tutti_piece strip_of(const tutti_exchange *x, int member)
+static tutti_range strip_of(const tutti_exchange *x, int member)
 {
-    return (tutti_piece){x->cuts[member], x->cuts[member + 1]};
+    return (tutti_range){x->cuts[member], x->cuts[member + 1]};
 }
 
 static int reversed(const tutti_exchange *x)
@@ -60,7 +60,7 @@ static int reversed(const tutti_exchange *x)
 /* What a member gives to its partner in a round of halving, and takes. */
 typedef struct trade {
     int partner;
-    tutti_piece give, take;
+    tutti_range give, take;
 } trade;
 
 static trade trade_of(const tutti_exchange *x, int round)
@@ -88,20 +88,20 @@ static size_t part_elements(const tutti_exchange *x)
     return PART_BYTES / x->width;
 }
 
-static tutti_piece part_of(const tutti_exchange *x, tutti_piece whole, int item)
+static tutti_range part_of(const tutti_exchange *x, tutti_range whole, int item)
 {
     const size_t part = part_elements(x), begin = whole.begin + (size_t)item * part;
-    if (begin >= whole.end) return (tutti_piece){whole.end, whole.end};
-    return (tutti_piece){begin, whole.end - begin < part ? whole.end : begin + part};
+    if (begin >= whole.end) return (tutti_range){whole.end, whole.end};
+    return (tutti_range){begin, whole.end - begin < part ? whole.end : begin + part};
 }
 
 static void open_round(tutti_engine *e, tutti_slot *s)
 {
     const trade t = trade_in(s);
-    const size_t give = tutti_piece_length(t.give), take = tutti_piece_length(t.take);
+    const size_t give = tutti_range_length(t.give), take = tutti_range_length(t.take);
     const size_t part = part_elements(s->x), most = give > take ? give : take;
     s->places = 0;
-    tutti_window_parts(e, s, t.partner == s->x->me ? 0 : (int)((most + part - 1) / part));
+    tutti_in_flight_parts(e, s, t.partner == s->x->me ? 0 : (int)((most + part - 1) / part));
 }
 
 static char *buffer_of(const tutti_slot *s)
@@ -115,12 +115,12 @@ static bool adds(const tutti_slot *s)
 }
 
 /* What is to be added waits in one of a few places. */
-void tutti_halves_receive(tutti_engine *e, tutti_slot *s, int item)
+void tutti_halving_receive(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const trade t = trade_in(s);
-    const tutti_piece part = part_of(x, t.take, item);
-    const size_t bytes = tutti_piece_length(part) * x->width;
+    const tutti_range part = part_of(x, t.take, item);
+    const size_t bytes = tutti_range_length(part) * x->width;
     if (!bytes) return;
     if (!adds(s)) {
         tutti_slot_receive(e, s, buffer_of(s) + part.begin * x->width, bytes, t.partner, 0);
@@ -132,40 +132,40 @@ void tutti_halves_receive(tutti_engine *e, tutti_slot *s, int item)
                        item * PLACES + place);
 }
 
-void tutti_halves_send(tutti_engine *e, tutti_slot *s, int item)
+void tutti_halving_send(tutti_engine *e, tutti_slot *s, int item)
 {
     const tutti_exchange *x = s->x;
     const trade t = trade_in(s);
-    const tutti_piece part = part_of(x, t.give, item);
-    tutti_slot_send(e, s, buffer_of(s) + part.begin * x->width, tutti_piece_length(part) * x->width,
+    const tutti_range part = part_of(x, t.give, item);
+    tutti_slot_send(e, s, buffer_of(s) + part.begin * x->width, tutti_range_length(part) * x->width,
                     t.partner);
 }
 
-void tutti_halves_arrived(tutti_engine *e, tutti_slot *s, int message)
+void tutti_halving_arrived(tutti_engine *e, tutti_slot *s, int message)
 {
     if (!adds(s)) return;
     const tutti_exchange *x = s->x;
     const int item = message / PLACES, place = message % PLACES;
-    const tutti_piece part = part_of(x, trade_in(s).take, item);
+    const tutti_range part = part_of(x, trade_in(s).take, item);
     float *const sum = x->partials[0] + part.begin;
     const void *const in = s->inbox + (size_t)place * PART_BYTES;
-    tutti_engine_add(e, sum, sum, in, tutti_piece_length(part));
+    tutti_engine_add(e, sum, sum, in, tutti_range_length(part));
     s->places &= ~(1u << place);
 }
 
 /* --- rounds --- */
 
-size_t tutti_halves_inbox(const tutti_exchange *x)
+size_t tutti_halving_inbox(const tutti_exchange *x)
 {
     return x->members > 1 ? (size_t)PLACES * PART_BYTES : 0;
 }
 
-void tutti_halves_begin(tutti_engine *e, tutti_slot *s)
+void tutti_halving_begin(tutti_engine *e, tutti_slot *s)
 {
     open_round(e, s);
 }
 
-bool tutti_halves_next(tutti_engine *e, tutti_slot *s)
+bool tutti_halving_next(tutti_engine *e, tutti_slot *s)
 {
     if (s->round == rounds_of(s->x)) return false;
     s->round++;

@@ -34,7 +34,7 @@ static bool has_more(const tutti_slot *s)
     return s->next_from < s->items || s->next_to < s->items;
 }
 
-void tutti_window_move(tutti_engine *e, tutti_slot *s)
+void tutti_in_flight_move(tutti_engine *e, tutti_slot *s)
 {
     if (!has_more(s)) return;
     post_receives(e, s);
@@ -48,17 +48,17 @@ static void open_window(tutti_engine *e, tutti_slot *s, int items, int window)
     s->window = window;
     s->next_from = s->next_to = 0;
     s->x->unposted[s->stage] += has_more(s);
-    tutti_window_move(e, s);
+    tutti_in_flight_move(e, s);
 }
 
 /* A chunk of many members is long: half as many messages keep the wire busy. */
-void tutti_window_peers(tutti_engine *e, tutti_slot *s)
+void tutti_in_flight_peers(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;
     open_window(e, s, members - 1, members < MANY ? TUTTI_WINDOW : TUTTI_WINDOW / 2);
 }
 
-void tutti_window_parts(tutti_engine *e, tutti_slot *s, int parts)
+void tutti_in_flight_parts(tutti_engine *e, tutti_slot *s, int parts)
 {
     open_window(e, s, parts, TUTTI_PARTS);
 }

@@ -1,7 +1,7 @@
-/* The inside of a model: one node per layer. Shared by model.c (making one), memory.c (where
+/* The inside of a model: one unit per layer. Shared by model.c (making one), memory.c (where
  * everything lies), forward.c and backward.c (running it), tensor.c (its parameters). */
-#ifndef TUTTI_NN_NODE_H
-#define TUTTI_NN_NODE_H
+#ifndef TUTTI_NN_UNIT_H
+#define TUTTI_NN_UNIT_H
 
 #include "kernel/fc.h"
 #include "kernel/pool.h"
@@ -17,12 +17,12 @@ typedef struct tutti_edge {
     const float *mask; /* x if it ends in a ReLU, else NULL */
     float *dx;         /* where the layer writes its gradient by x */
     float *dx_below;   /* where that must get: the gradient's place, or a spare one if it adds */
-    int dx_piece;      /* of dx_below; -1 for none */
+    int dx_lease;      /* of dx_below; -1 for none */
     int hop_count;     /* between the two, when the layers live differently */
     tutti_hop hops[TUTTI_MAX_HOPS];
 } tutti_edge;
 
-typedef struct tutti_node {
+typedef struct tutti_unit {
     const tutti_layer *layer;
     tutti_conv *conv;
     tutti_fc *fc;
@@ -48,10 +48,10 @@ typedef struct tutti_node {
     float *y, *dy;
     uint16_t *tap;                                                 /* max pooling */
     void *scratch[TUTTI_PASSES];                                   /* one for each pass */
-    int y_piece, dy_piece, tap_piece, scratch_piece[TUTTI_PASSES]; /* -1 for none */
+    int y_lease, dy_lease, tap_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
 
     tutti_layer_times times;
-} tutti_node;
+} tutti_unit;
 
 typedef struct tutti_named_move {
     tutti_move move;
@@ -61,8 +61,8 @@ typedef struct tutti_named_move {
 struct tutti_model {
     const tutti_net *net;
     tutti_model_options options;
-    int node_count;
-    tutti_node *nodes;
+    int unit_count;
+    tutti_unit *units;
     int samples, first_sample, first_grain, grain_count; /* of this worker */
 
     float *parameters, *gradients;
@@ -73,7 +73,7 @@ struct tutti_model {
 
     /* The input as some layers want it: without the space between images, in blocks. */
     float *tight, *blocked;
-    int tight_piece, blocked_piece;
+    int tight_lease, blocked_lease;
 
     int move_count;
     tutti_named_move *moves;
@@ -81,7 +81,7 @@ struct tutti_model {
     float *losses;
     int32_t *ranks;
     double *grain_losses;
-    tutti_oddity oddity;
+    tutti_nonfinite nonfinite;
 };
 
 /* One pass over the net. */
@@ -110,48 +110,48 @@ static inline size_t tutti_layer_rows(const tutti_layer *layer)
     return layer->reads_compact ? tutti_shape_count(layer->in) : tutti_shape_floats(layer->in);
 }
 
-/* The samples a node computes on in a pass: a group always does all of its own. */
-static inline int tutti_node_samples(const tutti_node *node, int n)
+/* The samples a unit computes on in a pass: a group always does all of its own. */
+static inline int tutti_unit_samples(const tutti_unit *unit, int n)
 {
-    return node->members > 1 ? node->samples : n;
+    return unit->members > 1 ? unit->samples : n;
 }
 
 /* After a forward pass whose loss is not finite, before anything of it is gone: sets the model's
- * oddity, unless an earlier step has. Not collective. */
-void tutti_model_find_oddity(tutti_model *model, const tutti_pass *pass);
+ * nonfinite, unless an earlier step has. Not collective. */
+void tutti_model_find_nonfinite(tutti_model *model, const tutti_pass *pass);
 
-/* Notes that a pass of the node took from 'begin' until now. */
-void tutti_node_computed(const tutti_model *model, tutti_node *node, tutti_layer_pass pass,
+/* Notes that a pass of the unit took from 'begin' until now. */
+void tutti_unit_computed(const tutti_model *model, tutti_unit *unit, tutti_layer_pass pass,
                          double begin);
 
 /* Leaves the pass to the stand-in, if there is one. */
-static inline bool tutti_node_stand_in(const tutti_model *model, const tutti_node *node,
+static inline bool tutti_unit_stand_in(const tutti_model *model, const tutti_unit *unit,
                                        tutti_layer_pass pass)
 {
     const tutti_stand_in *stand_in = model->options.stand_in;
-    if (stand_in) stand_in->compute(stand_in->user, (int)(node - model->nodes), pass);
+    if (stand_in) stand_in->compute(stand_in->user, (int)(unit - model->units), pass);
     return stand_in != NULL;
 }
 
-/* Gives every node its pieces of the arena; then their addresses, when the arena is there. */
+/* Gives every unit its leases of the arena; then their addresses, when the arena is there. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;
 
 /* The three forms of the net's input. A convolution wants images without space between them, a
  * fully connected layer takes them as they come, all others want blocks. */
-bool tutti_edge_wants_tight(const tutti_model *model, const tutti_node *node, int edge);
-bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_node *node, int edge);
+bool tutti_edge_wants_tight(const tutti_model *model, const tutti_unit *unit, int edge);
+bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_unit *unit, int edge);
 
-tutti_dropout tutti_node_dropout(const tutti_model *model, const tutti_node *node, uint32_t step);
+tutti_dropout tutti_unit_dropout(const tutti_model *model, const tutti_unit *unit, uint32_t step);
 
-/* The net's input in the form this edge wants; input number 'edge' of the node in this pass. */
-const float *tutti_input_form(const tutti_model *model, const tutti_node *node, int edge,
+/* The net's input in the form this edge wants; input number 'edge' of the unit in this pass. */
+const float *tutti_input_form(const tutti_model *model, const tutti_unit *unit, int edge,
                               const tutti_pass *pass);
-const float *tutti_node_x(const tutti_model *model, const tutti_node *node, int edge,
+const float *tutti_unit_x(const tutti_model *model, const tutti_unit *unit, int edge,
                           const tutti_pass *pass);
 
 /* What must happen before the first layer, the layers one by one, all of them. */
 void tutti_prepare_input(tutti_model *model, const tutti_pass *pass);
-tutti_status tutti_node_forward(tutti_model *model, tutti_node *node,
+tutti_status tutti_unit_forward(tutti_model *model, tutti_unit *unit,
                                 const tutti_pass *pass) TUTTI_MUST_CHECK;
 tutti_status tutti_backward(tutti_model *model, const tutti_pass *pass) TUTTI_MUST_CHECK;
 

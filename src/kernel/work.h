@@ -1,25 +1,14 @@
-/* How drivers split their work over a team. */
-#ifndef TUTTI_KERNEL_SHARE_H
-#define TUTTI_KERNEL_SHARE_H
+/* How drivers divide their work over a team, and when they store around the caches. */
+#ifndef TUTTI_KERNEL_WORK_H
+#define TUTTI_KERNEL_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "base/share.h"
 #include "base/team.h"
-
-typedef struct tutti_range {
-    size_t begin, end;
-} tutti_range;
-
-/* Part i of items 0 .. total-1 in consecutive parts of nearly equal size. */
-static inline tutti_range tutti_range_of(size_t total, int parts, int i)
-{
-    const size_t n = (size_t)parts, at = (size_t)i, size = total / n, extra = total % n;
-    const size_t begin = at * size + (at < extra ? at : extra);
-    return (tutti_range){begin, begin + size + (at < extra)};
-}
 
 /* Below this many floats a pass is done before the team would have woken up. */
 enum { TUTTI_SMALL = 1 << 14 };

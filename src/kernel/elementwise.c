@@ -1,12 +1,12 @@
-#include "kernel/flat.h"
+#include "kernel/elementwise.h"
 
 #include <string.h>
 
-#include "kernel/share.h"
+#include "kernel/work.h"
 
 typedef struct flat_job {
-    tutti_flat_fn *kernel;
-    const tutti_flat *flat;
+    tutti_elementwise_fn *kernel;
+    const tutti_elementwise *flat;
     size_t blocks;
 } flat_job;
 
@@ -25,11 +25,12 @@ static const float *padded(float pad[TUTTI_BLOCK], const float *x, size_t begin,
 }
 
 /* The last few elements, which do not fill a vector, in padded copies. */
-static void run_rest(tutti_flat_fn *kernel, const tutti_flat *flat, size_t begin, size_t rest)
+static void run_rest(tutti_elementwise_fn *kernel, const tutti_elementwise *flat, size_t begin,
+                     size_t rest)
 {
     float a[TUTTI_BLOCK] = {0}, b[TUTTI_BLOCK] = {0}, mask[TUTTI_BLOCK] = {0};
     float y[TUTTI_BLOCK] = {0}, v[TUTTI_BLOCK] = {0};
-    tutti_flat last = *flat;
+    tutti_elementwise last = *flat;
     last.a = padded(a, flat->a, begin, rest);
     last.b = padded(b, flat->b, begin, rest);
     last.mask = padded(mask, flat->mask, begin, rest);
@@ -42,14 +43,15 @@ static void run_rest(tutti_flat_fn *kernel, const tutti_flat *flat, size_t begin
     if (flat->v) memcpy(flat->v + begin, v, rest * sizeof *v);
 }
 
-static bool is_input(const tutti_flat *flat)
+static bool is_input(const tutti_elementwise *flat)
 {
     return flat->y == flat->a || flat->y == flat->b || flat->y == flat->mask;
 }
 
-void tutti_flat_run(tutti_team *team, tutti_flat_fn *kernel, const tutti_flat *flat, size_t count)
+void tutti_elementwise_run(tutti_team *team, tutti_elementwise_fn *kernel,
+                           const tutti_elementwise *flat, size_t count)
 {
-    tutti_flat whole = *flat;
+    tutti_elementwise whole = *flat;
     whole.stream = !is_input(flat) && tutti_streams(flat->y, count);
     flat_job job = {kernel, &whole, count / TUTTI_BLOCK};
     tutti_team_run(tutti_team_for(team, count), run_share, &job);

@@ -1,0 +1,11 @@
+/* Running an elementwise kernel over an array with a team. */
+#ifndef TUTTI_KERNEL_ELEMENTWISE_H
+#define TUTTI_KERNEL_ELEMENTWISE_H
+
+#include "kernel/ops_kernels.h"
+
+/* Applies the kernel to elements 0 .. count-1, any count. */
+void tutti_elementwise_run(tutti_team *team, tutti_elementwise_fn *kernel,
+                           const tutti_elementwise *job, size_t count);
+
+#endif

@@ -1,0 +1,75 @@
+/* When the loss is not a number: which layer was first?
+ *
+ * Outputs that nobody reads again are gone by the end of the forward pass, so the pass is done
+ * again, layer by layer, and stopped at the first odd one: same inputs, same parameters, same
+ * values. Layers behind a move between workers cannot be done again by one worker alone; of these
+ * what arrived by the move and what is still there of the outputs are looked at. */
+#include <math.h>
+
+#include "nn/unit.h"
+
+static size_t first_nonfinite(const float *x, size_t count)
+{
+    size_t i = 0;
+    while (i < count && isfinite(x[i])) i++;
+    return i;
+}
+
+static bool has_hops(const tutti_unit *unit)
+{
+    for (int k = 0; k < unit->layer->input_count; k++)
+        if (unit->edges[k].hop_count) return true;
+    return false;
+}
+
+static bool find_in_samples(const tutti_model *m, const tutti_pass *pass, tutti_nonfinite *odd)
+{
+    const size_t each = tutti_net_input_floats(m->net), count = (size_t)pass->n * each;
+    const size_t at = first_nonfinite(pass->samples, count);
+    if (at == count) return false;
+    *odd = (tutti_nonfinite){TUTTI_NONFINITE_SAMPLE, -1, m->first_sample + (int)(at / each)};
+    return true;
+}
+
+/* A layer with parameters keeps what it reads for its backward pass. */
+static bool find_in_arrivals(const tutti_unit *unit, tutti_nonfinite *odd)
+{
+    const tutti_edge *edge = &unit->edges[0];
+    if (!unit->region.count || !edge->hop_count || edge->from == TUTTI_NET_INPUT) return false;
+    const tutti_hop *last = &edge->hops[edge->hop_count - 1];
+    const size_t count = tutti_hop_floats(last);
+    if (first_nonfinite(last->x, count) == count) return false;
+    *odd = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, edge->from, -1};
+    return true;
+}
+
+static bool find_in_unit(const tutti_model *m, const tutti_unit *unit, int n, tutti_nonfinite *odd)
+{
+    const int layer = (int)(unit - m->units);
+    const size_t own = unit->region.count, count = (size_t)n * unit->count;
+    if (own && first_nonfinite(m->parameters + unit->region.offset, own) < own) {
+        *odd = (tutti_nonfinite){TUTTI_NONFINITE_PARAMETERS, layer, -1};
+        return true;
+    }
+    const size_t at = first_nonfinite(unit->y, count);
+    if (at == count) return false;
+    *odd = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, layer,
+                             unit->first_sample + (int)(at / unit->count)};
+    return true;
+}
+
+void tutti_model_find_nonfinite(tutti_model *m, const tutti_pass *pass)
+{
+    bool alone = true;
+    if (m->nonfinite.kind != TUTTI_NONFINITE_NOTHING) return;
+    if (find_in_samples(m, pass, &m->nonfinite)) return;
+    tutti_prepare_input(m, pass);
+    for (int i = 0; i < m->unit_count; i++) {
+        tutti_unit *unit = &m->units[i];
+        if (has_hops(unit)) alone = false;
+        if (alone && tutti_unit_forward(m, unit, pass) != TUTTI_OK) break;
+        if (find_in_arrivals(unit, &m->nonfinite)) return;
+        if (find_in_unit(m, unit, tutti_unit_samples(unit, pass->n), &m->nonfinite)) return;
+    }
+    m->nonfinite = (tutti_nonfinite){TUTTI_NONFINITE_LOSS, -1, -1};
+}
