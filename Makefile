@@ -30,8 +30,10 @@ check-tsan: setup
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1:allocator_may_return_null=1 \
 	    tools/check $(TSAN) --suite unit
 
-# The whole matrix of equal bits: ranks, threads, plans, algorithms, instruction sets, nets.
+# The whole matrix of equal bits: ranks, threads, plans, algorithms, instruction sets, nets; and the
+# recorded bits of the zoo (large nets on scalar kernels take minutes).
 check-bits: setup all
+	@tests/bits/recorded.py $(BUILD)/tutti --full
 	@tests/bits/check.py $(BUILD)/tutti --full
 
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package).

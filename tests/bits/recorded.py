@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""recorded.py TUTTI [--full] [--filter TEXT] [--record]: the bits of nets of the zoo, as recorded.
+
+recorded.txt has the sums (SHA-256) of what each net's model and optimizer hold after a few steps:
+the bytes of the tensors, behind the files' headers. Every instruction set, number of ranks and
+plan must come to them. --record writes the file anew with this machine's best kernels on one rank:
+for a change that is meant to change bits, and says so."""
+import concurrent.futures
+import hashlib
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import runs
+
+HERE = pathlib.Path(__file__).parent
+RECORD = HERE / "recorded.txt"
+TUTTI = sys.argv[1]
+FULL = "--full" in sys.argv
+FILTER = sys.argv[sys.argv.index("--filter") + 1] if "--filter" in sys.argv else ""
+FILES = ("model.safetensors", "optimizer.safetensors")
+SPREADS = [(1, "data"), (3, "data"), (3, "model")]  # ranks, plan
+# net: batch size, steps, and how make check spreads it, with the best kernels
+NETS = {
+    "lenet": (8, 20, SPREADS),
+    "cifar-vgg": (8, 20, SPREADS[2:]),
+    "cd-dnn": (16, 20, SPREADS[2:]),
+    "alexnet": (4, 2, SPREADS[1:2]),
+    "overfeat-fast": (4, 2, SPREADS[:1]),
+    "vgg-a": (4, 2, SPREADS[:1]),
+}
+
+
+def home():
+    """Where runs of a gigabyte are short: memory, if there is enough."""
+    memory = pathlib.Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 8 << 30 else None
+
+
+def sum_of(path):
+    """Of the tensors' bytes: a safetensors file begins with the length of its header."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        file.seek(int.from_bytes(file.read(8), "little"), 1)
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sums(folder, net, ranks, plan, env):
+    batch, steps, _ = NETS[net]
+    run = runs.train(TUTTI, folder / "run", ranks, net, "--data", "synthetic", "--batch-size",
+                     str(batch), "--steps", str(steps), "--grains", "4", "--threads",
+                     "2" if ranks == 1 else "1", "--plan", plan, "--eval-every", "never",
+                     env=env, timeout=3600)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = list(pool.map(sum_of, (run / "latest" / name for name in FILES)))
+    shutil.rmtree(run)
+    return dict(zip(FILES, found))
+
+
+def recorded():
+    lines = (line.split() for line in RECORD.read_text().splitlines())
+    return {name: value for value, name in lines}
+
+
+def record(folder):
+    lines = []
+    for net in NETS:
+        for name, value in sums(folder, net, 1, "data", None).items():
+            lines.append(f"{value}  {net}/{name}\n")
+            print(lines[-1], end="", flush=True)
+    RECORD.write_text("".join(lines))
+
+
+def cases():
+    """(net, instruction set, ranks, plan); of make check the small net with every set."""
+    best = [isa for isa in runs.ISAS if runs.has(TUTTI, isa)][-1]
+    for net, (_, _, some) in NETS.items():
+        for isa in runs.ISAS:
+            small = SPREADS[:1] if net == "lenet" else []
+            for ranks, plan in SPREADS if FULL else some if isa == best else small:
+                yield net, isa, ranks, plan
+
+
+def check(folder, net, isa, ranks, plan):
+    want = recorded()
+    for name, value in sums(folder, net, ranks, plan, {"TUTTI_ISA": isa}).items():
+        assert value == want[f"{net}/{name}"], \
+            f"{net}/{name}: {value} is not the recorded {want[f'{net}/{name}']}"
+
+
+def check_all(folder):
+    ran = failed = 0
+    for net, isa, ranks, plan in cases():
+        case = f"{net}, {isa}, {ranks} ranks, {plan}"
+        if FILTER not in case:
+            continue
+        ran += 1
+        if not runs.has(TUTTI, isa):
+            print(f"skipped, no {isa} on this machine: {case}", flush=True)
+            continue
+        failed += not runs.report(case, lambda: check(folder, net, isa, ranks, plan))
+    if not ran:
+        print(f"no case has '{FILTER}' in its name" + ("" if FULL else "; --full has more"))
+    return 1 if failed or not ran else 0
+
+
+def main():
+    with tempfile.TemporaryDirectory(dir=home()) as name:
+        folder = pathlib.Path(name)
+        return record(folder) if "--record" in sys.argv else check_all(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Runs of tutti train for the checks of equal bits, and how their cases are counted."""
+import functools
+import os
+import subprocess
+
+ISAS = ("scalar", "avx2", "avx512")
+ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+           OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
+           OMPI_MCA_hwloc_base_binding_policy="none")
+
+
+def command(tutti, run, ranks, *options):
+    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    return [*launcher, tutti, "train", *options, "--run", str(run), "--quiet", "--comm-core", "none"]
+
+
+def train(tutti, run, ranks, *options, env=None, timeout=600):
+    done = subprocess.run(command(tutti, run, ranks, *options), env=dict(ENV, **(env or {})),
+                          capture_output=True, text=True, timeout=timeout)
+    if done.returncode:
+        raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    return run
+
+
+@functools.cache
+def has(tutti, isa):
+    """Can this machine run these kernels?"""
+    done = subprocess.run([tutti, "doctor", "--quick", "--json"], env=dict(ENV, TUTTI_ISA=isa),
+                          capture_output=True, text=True, timeout=120)
+    if done.returncode and "is not one of" not in done.stderr:
+        raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.returncode == 0
+
+
+def report(case, run):
+    """Runs a case and prints one line as cmocka does, so that it is counted. Did it pass?"""
+    try:
+        run()
+        print(f"[       OK ] {case}", flush=True)
+        return True
+    except (AssertionError, subprocess.SubprocessError, OSError) as problem:
+        print(f"{problem}\n[  FAILED  ] {case.replace(' ', '_').replace(',', '')}", flush=True)
+        return False
