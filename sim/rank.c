@@ -153,9 +153,18 @@ static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
     return write_trace(r, t, origin);
 }
 
+/* A node is a host of its own, unless the platform was measured with several ranks on each. */
+static int host_of(const sim_rank *r)
+{
+    const int ranks = r->scenario->platform->ranks;
+    return ranks > 1 ? r->number / ranks : r->number;
+}
+
 static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
 {
+    char host[32];
     const tutti_comm_world world = {.user = r,
+                                    .host = host,
                                     .add = add,
                                     .copy = pack,
                                     .take_memory = sim_take_inbox,
@@ -164,6 +173,7 @@ static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
     o.no_thread = true;
     o.stall_warn = o.stall_abort = 0;
     o.world = &world;
+    snprintf(host, sizeof host, "host-%d", host_of(r));
     TUTTI_TRY(tutti_comm_open(&r->comm, &o));
     t->comm = r->comm;
     t->rank = tutti_comm_rank(t->comm);

@@ -1,12 +1,13 @@
 /* The simulator: one rank's life on a cluster that does not exist.
  *
  * A rank runs the trainer's own step (src/nn's walk through the layers, src/train/sync.c) and the
- * communication engine (all of src/comm), compiled for SimGrid's MPI. Three things are put in
- * their place:
+ * communication engine (all of src/comm), compiled for SimGrid's MPI. Four things are put in their
+ * place:
  *
  *   arithmetic   the model has a stand-in (nn/model.h) that lets the seconds pass which the
  *                platform says; the engine has one for its additions (tutti_comm_world);
  *   time         tutti_now is the simulated clock (time.c, by the linker's --wrap);
+ *   hosts        the communication room is told each rank's (tutti_comm_world): a node is one;
  *   memory       large blocks are floats whose values do not matter: all ranks share one; the
  *                engine's inboxes share all but their beginnings, where small messages arrive.
  *

@@ -239,11 +239,17 @@ static tutti_status settle(tutti_comm *comm)
     return s;
 }
 
+static void name_host(char *name, size_t size, const tutti_comm_world *world)
+{
+    if (world && world->host) snprintf(name, size, "%s", world->host);
+    else gethostname(name, size - 1);
+}
+
 static tutti_status introduce(tutti_comm *comm)
 {
     TUTTI_TRY(tutti_alloc(&comm->peers, (size_t)comm->size, sizeof *comm->peers));
     tutti_peer me = {.pid = (int)getpid()};
-    gethostname(me.host, sizeof me.host - 1);
+    name_host(me.host, sizeof me.host, comm->options.world);
     TUTTI_TRY(tutti_comm_allgather(comm, &me, sizeof me, comm->peers));
     for (int r = 0; r < comm->size; r++) {
         if (strcmp(comm->peers[r].host, me.host) != 0) continue;

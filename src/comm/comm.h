@@ -42,6 +42,7 @@ enum {
  * a simulator the ranks are contexts of one process. Any member may be NULL: the real thing. */
 typedef struct tutti_comm_world {
     void *user;
+    const char *host;                       /* where this rank is; read while the comm opens */
     double (*now)(void *user);              /* seconds */
     void (*add)(void *user, size_t floats); /* instead of that many additions */
     void (*copy)(void *user, void *to, const void *from,

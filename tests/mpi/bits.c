@@ -601,19 +601,41 @@ static void small_collectives(tester *t)
     MUST(tutti_comm_barrier(t->comm));
 }
 
+/* --- hosts --- */
+
+/* With TUTTI_TEST_HOSTS every rank is told that it is on a host of its own. */
+static const char *host_of_my_own(char *name, size_t size)
+{
+    snprintf(name, size, "host-%d", (int)getpid());
+    return getenv("TUTTI_TEST_HOSTS") ? name : NULL;
+}
+
+static void a_host_as_told(tester *t, const char *told)
+{
+    if (!told) return;
+    CHECK(!strcmp(tutti_comm_host(t->comm, t->rank), told), "host %s instead of %s",
+          tutti_comm_host(t->comm, t->rank), told);
+    CHECK(tutti_comm_local_size(t->comm) == 1, "%d ranks on %s", tutti_comm_local_size(t->comm),
+          told);
+}
+
 int main(int argc, char **argv)
 {
+    char name[32];
+    const tutti_comm_world world = {.host = host_of_my_own(name, sizeof name)};
     tester tester_ = {.seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1}, *const t = &tester_;
     tutti_comm_options options = tutti_comm_defaults();
     options.log = tutti_log_stderr(TUTTI_LOG_WARNING);
     options.stall_abort = 100;
     options.no_thread = getenv("TUTTI_TEST_NO_THREAD") != NULL;
+    options.world = &world;
     if (tutti_comm_open(&t->comm, &options) != TUTTI_OK) {
         fprintf(stderr, "FAIL: %s\n", tutti_message());
         return 1;
     }
     t->rank = tutti_comm_rank(t->comm);
     t->size = tutti_comm_size(t->comm);
+    a_host_as_told(t, world.host);
     agreement(t);
     small_collectives(t);
     what_cannot_be_is_said(t);

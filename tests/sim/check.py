@@ -20,8 +20,8 @@ def simulate(*arguments, **environment):
                           capture_output=True, env={**os.environ, **environment})
 
 
-def rows(*arguments):
-    done = simulate("--platform", "workstations-1g", "--json", *arguments)
+def rows(*arguments, platform="workstations-1g"):
+    done = simulate("--platform", platform, "--json", *arguments)
     if done.returncode:
         sys.exit(f"tutti simulate {' '.join(arguments)}: {done.stderr}")
     return json.loads(done.stdout)["rows"]
@@ -76,17 +76,34 @@ def check_files():
         check("a_trace", {e["pid"] for e in events if e.get("ph") == "X"} == {0, 1})
 
 
+def made_up(folder, topology, more=""):
+    path = pathlib.Path(folder, "made-up.platform")
+    path.write_text("peak 1000GF\nmemory-bandwidth 50GB/s\nlink 1GB/s latency=10us overlap=1\n"
+                    f"topology {topology}\nrate conv 1 0.5\nrate fc 1 0.3\n{more}")
+    return str(path)
+
+
 def check_topologies():
     """A platform of every topology that can be simulated, and one that cannot."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "made-up.platform")
         for topology in ("star", "fat-tree", "dragonfly", "torus", "ring"):
-            path.write_text("peak 1000GF\nmemory-bandwidth 50GB/s\nlink 1GB/s latency=10us "
-                            f"overlap=1\ntopology {topology}\nrate conv 1 0.5\nrate fc 1 0.3\n")
-            done = simulate("--platform", str(path), "--nodes", "5", "--json")
+            done = simulate("--platform", made_up(folder, topology), "--nodes", "5", "--json")
             good = (done.returncode == 1 and "ring" in done.stderr) if topology == "ring" \
                 else done.returncode == 0
             check(f"topology_{topology}", good, done.stderr)
+
+
+def check_hosts():
+    """A node is a host; of a platform measured with several ranks on each, one of its ranks. Ranks
+    of one host exchange in longer chunks, so the times differ."""
+    steps = []
+    with tempfile.TemporaryDirectory() as folder:
+        for more in ("", 'machine "made up" threads=1 ranks=1\n',
+                     'machine "made up" threads=1 ranks=4\n'):
+            platform = made_up(folder, "star", more)
+            steps.append(rows("--nodes", "4", "--plan", "data", platform=platform)[0]["step_s"])
+    check("a_node_is_a_host", steps[0] == steps[1], steps)
+    check("ranks_of_one_host", steps[0] != steps[2], steps)
 
 
 def check_complaints():
@@ -114,6 +131,7 @@ def main():
     check_options()
     check_files()
     check_topologies()
+    check_hosts()
     check_complaints()
     check_absence(TUTTI_SIM="/nonexistent")
     sys.exit(1 if failures else 0)
