@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Trains the same net on the same samples with tutti and with PyTorch and compares.
 
-    check_torch.py TUTTI [NET...]       lenet, cifar-vgg, cd-dnn, vgg-a unless nets are named
+    check_torch.py TUTTI [NET...]       every net of CASES unless some of them are named
 
 For each net: random samples are written in a format that tutti reads; tutti trains on them in
 order, without dropout and augmentation; PyTorch starts from tutti's checkpoint of step 0, takes
@@ -88,15 +88,18 @@ def image_set(directory, random, count, shape, classes):
 
 
 def frame_set(directory, random, count, shape, classes):
-    raw = random.standard_normal((count, shape[0]), dtype=np.float32)
+    """A frame is a vector, or an image of any number of channels, which are the fastest index."""
+    numbers = int(np.prod(shape))
+    raw = random.standard_normal((count, numbers), dtype=np.float32)
     labels = random.integers(0, classes, count)
     (directory / "feats.ark").write_bytes(
-        b"all \0BFM \4" + struct.pack("<i", count) + b"\4" + struct.pack("<i", shape[0]) +
+        b"all \0BFM \4" + struct.pack("<i", count) + b"\4" + struct.pack("<i", numbers) +
         raw.tobytes())
     (directory / "labels").write_text("all " + " ".join(map(str, labels)) + "\n")
     scaled = (raw - raw.mean(axis=0, dtype=np.float64)) / raw.std(axis=0, dtype=np.float64)
     spec = f"kaldi:{directory}/feats.ark,{directory}/labels,context=0,holdout=0"
-    return spec, (torch.tensor(scaled, dtype=torch.float32), labels)
+    scaled = scaled.reshape(count, *shape[1:], shape[0])
+    return spec, (torch.tensor(np.moveaxis(scaled, -1, 1), dtype=torch.float32), labels)
 
 
 # net: the samples' kind, batch, steps, learning rate
@@ -105,6 +108,9 @@ CASES = {
     "cifar-vgg": (cifar_set, 16, 20, 2e-4),
     "cd-dnn": (frame_set, 32, 20, 1e-3),
     "vgg-a": (image_set, 8, 3, 2e-4),
+    "channels17": (frame_set, 32, 20, 1e-3),
+    "channels32": (frame_set, 32, 20, 1e-3),
+    "channels33": (frame_set, 32, 20, 1e-3),
 }
 
 # ---- The two sides -----------------------------------------------------------------------------
@@ -159,13 +165,15 @@ def compare(ours, theirs, ours_end, theirs_end):
 
 def check(tutti, name):
     make, batch, steps, lr = CASES[name]
-    net, shape, classes = torch_net.build(name, dropout=False)
+    small = ROOT / "tests/nets" / f"{name}.net"
+    text = str(small) if small.exists() else name
+    net, shape, classes = torch_net.build(text, dropout=False)
     with tempfile.TemporaryDirectory() as scratch:
         data = pathlib.Path(scratch) / "data"
         data.mkdir()
         spec, (samples, labels) = make(data, np.random.default_rng(1), batch * steps, shape, classes)
         run = pathlib.Path(scratch) / "run"
-        ours, start, end = train_tutti(tutti, name, spec, run, batch, steps, lr)
+        ours, start, end = train_tutti(tutti, text, spec, run, batch, steps, lr)
         if len(ours) != steps:
             raise SystemExit(f"{name}: metrics.jsonl has {len(ours)} losses of {steps} steps")
         theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps, lr)

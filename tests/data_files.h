@@ -69,6 +69,39 @@ static inline void write_gzip(const char *path, const bytes *b)
     if (!f || gzwrite(f, b->data, (unsigned)b->count) != (int)b->count || gzclose(f)) abort();
 }
 
+/* Where channel c of pixel (y, x) lies in a sample: images of fewer than 16 channels are
+ * [y][x][c], all others [c/16][y][x][16]. */
+static inline size_t place_of(tutti_sample_shape s, int y, int x, int c)
+{
+    const int pixels = s.height * s.width, pixel = y * s.width + x;
+    return (size_t)(s.channels < 16 ? pixel * s.channels + c
+                                    : (c / 16 * pixels + pixel) * 16 + c % 16);
+}
+
+/* Floats of such a sample with what fills it up to whole blocks of 16. */
+static inline size_t floats_of(tutti_sample_shape s)
+{
+    const int pixels = s.height * s.width,
+              whole = s.channels < 16 ? s.channels * pixels : s.channels;
+    return (size_t)((whole + 15) / 16 * 16 * (s.channels < 16 ? 1 : pixels));
+}
+
+/* The sample of shape s that has the numbers plain[y][x][c] and is zero elsewhere. */
+static inline void lay_out(float *sample, const float *plain, tutti_sample_shape s)
+{
+    for (size_t i = 0; i < floats_of(s); i++) sample[i] = 0;
+    for (int y = 0; y < s.height; y++)
+        for (int x = 0; x < s.width; x++)
+            for (int c = 0; c < s.channels; c++) sample[place_of(s, y, x, c)] = *plain++;
+}
+
+/* Shapes whose channels do not fill a block of 16, fill it, and go beyond it. */
+static const tutti_sample_shape awkward_shapes[] = {
+    {1, 5, 3},  {3, 5, 3},  {15, 5, 3}, {16, 5, 3}, {17, 5, 3}, {32, 5, 3}, {33, 5, 3},
+    {48, 5, 3}, {17, 2, 1}, {17, 1, 2}, {33, 2, 1}, {15, 1, 1}, {17, 1, 1}, {33, 1, 1},
+};
+enum { AWKWARD_SHAPES = sizeof awkward_shapes / sizeof *awkward_shapes };
+
 static inline uint8_t pixel_of(int image, int i)
 {
     return (uint8_t)(image * 37 + i * 11 + (i >> 3));

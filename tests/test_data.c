@@ -418,6 +418,38 @@ static void synthetic_has_any_shape(void **state)
     assert_fails(tutti_data_open(&data, "synthetic,shape=8x8x3", &o), TUTTI_SHAPE, "1x1x429");
 }
 
+/* Images of any number of channels have the numbers of a vector, where the contract says; nothing
+ * of what was in the memory before is left. */
+static void any_number_of_channels_has_its_layout(void **state)
+{
+    (void)state;
+    static float got[1 << 12], want[1 << 12];
+    for (int i = 0; i < AWKWARD_SHAPES; i++) {
+        const tutti_sample_shape s = awkward_shapes[i];
+        tutti_data *image = NULL, *vector = NULL;
+        tutti_reader *reader = NULL;
+        int label, same;
+        tutti_data_options o = plain();
+        o.shape = s;
+        assert_ok(tutti_data_open(&image, "synthetic", &o));
+        o.shape = (tutti_sample_shape){s.channels * s.height * s.width, 1, 1};
+        assert_ok(tutti_data_open(&vector, "synthetic", &o));
+        assert_int_equal(tutti_data_stride(image), floats_of(s));
+        assert_ok(tutti_reader_create(&reader, image));
+        for (uint32_t id = 0; id < 40; id++) {
+            const tutti_split split = id % 2 ? TUTTI_SPLIT_TEST : TUTTI_SPLIT_TRAIN;
+            lay_out(want, fetch(vector, split, 0, id, &same), s);
+            memset(got, 0xff, sizeof got);
+            assert_ok(tutti_reader_fetch(reader, split, 0, id, got, &label));
+            assert_int_equal(label, same);
+            assert_memory_equal(got, want, floats_of(s) * sizeof *got);
+        }
+        tutti_reader_destroy(&reader);
+        tutti_data_close(&image);
+        tutti_data_close(&vector);
+    }
+}
+
 static void the_debian_package_is_found(void **state)
 {
     (void)state;
@@ -453,6 +485,7 @@ int main(void)
         SCRATCH_TEST(the_hash_sees_the_index_and_the_options),
         SCRATCH_TEST(a_models_normalisation_is_used),
         SCRATCH_TEST(synthetic_has_any_shape),
+        SCRATCH_TEST(any_number_of_channels_has_its_layout),
         SCRATCH_TEST(the_debian_package_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,6 +267,42 @@ static void the_net_decides_the_window(void **state)
     assert_fails(tutti_data_open(&data, archive_spec(s, ""), &o), TUTTI_SHAPE, "takes 16 numbers");
 }
 
+/* Frames as channels and pixels of an image: the numbers of a vector, where the contract says. */
+static void windows_may_be_images(void **state)
+{
+    enum { NUMBERS = 34 * COLUMNS };
+    static const tutti_sample_shape shapes[] = {{1, 34, 3}, {3, 34, 1}, {6, 1, 17}, {17, 2, 3},
+                                                {17, 6, 1}, {34, 3, 1}, {51, 1, 2}, {102, 1, 1}};
+    scratch *s = *state;
+    static float got[1 << 10], want[1 << 10];
+    write_archive(s, 50);
+    write_text(scratch_file(s, "l.txt"), "u1 0\nu34 1\nu45 0\nu49 1\n");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tutti_data *data[2] = {NULL, NULL};
+        tutti_reader *reader[2] = {NULL, NULL};
+        for (int j = 0; j < 2; j++) {
+            tutti_data_options o = tutti_data_defaults();
+            o.shape = j ? shapes[i] : (tutti_sample_shape){NUMBERS, 1, 1};
+            assert_ok(tutti_data_open(&data[j], archive_spec(s, ",holdout=0"), &o));
+            assert_ok(tutti_reader_create(&reader[j], data[j]));
+        }
+        assert_int_equal(tutti_data_stride(data[1]), floats_of(shapes[i]));
+        for (uint32_t id = 0; id < 4; id++) {
+            int label;
+            float numbers[112];
+            assert_ok(tutti_reader_fetch(reader[0], TUTTI_SPLIT_TRAIN, i, id, numbers, &label));
+            lay_out(want, numbers, shapes[i]);
+            memset(got, 0xff, sizeof got);
+            assert_ok(tutti_reader_fetch(reader[1], TUTTI_SPLIT_TRAIN, i, id, got, &label));
+            assert_memory_equal(got, want, floats_of(shapes[i]) * sizeof *got);
+        }
+        for (int j = 0; j < 2; j++) {
+            tutti_reader_destroy(&reader[j]);
+            tutti_data_close(&data[j]);
+        }
+    }
+}
+
 static void scripts_point_into_archives(void **state)
 {
     scratch *s = *state;
@@ -383,7 +419,7 @@ int main(void)
         SCRATCH_TEST(a_label_for_each_frame),     SCRATCH_TEST(stretches_of_utterances),
         SCRATCH_TEST(the_net_decides_the_window), SCRATCH_TEST(scripts_point_into_archives),
         SCRATCH_TEST(folders_and_names),          SCRATCH_TEST(damage_has_a_sentence),
-        SCRATCH_TEST(numbers_that_are_none),
+        SCRATCH_TEST(numbers_that_are_none),      SCRATCH_TEST(windows_may_be_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

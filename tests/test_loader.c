@@ -96,6 +96,43 @@ static void any_number_of_ranks_sees_the_same_stream(void **state)
     tutti_data_close(&data);
 }
 
+/* Batches of images of any number of channels, in memory that held others before. */
+static void batches_have_the_layout_of_the_net(void **state)
+{
+    enum { BATCH = 6, STEPS = 5 };
+    (void)state;
+    static float numbers[1 << 12], want[1 << 12];
+    for (int i = 0; i < AWKWARD_SHAPES; i++) {
+        const tutti_sample_shape s = awkward_shapes[i];
+        tutti_data *image = NULL, *vector = NULL;
+        tutti_reader *reader = NULL;
+        tutti_data_options o = tutti_data_defaults();
+        o.shape = s;
+        assert_ok(tutti_data_open(&image, "synthetic", &o));
+        o.shape = (tutti_sample_shape){s.channels * s.height * s.width, 1, 1};
+        assert_ok(tutti_data_open(&vector, "synthetic", &o));
+        assert_ok(tutti_reader_create(&reader, vector));
+        tutti_loader *loader = open_loader(image, BATCH, 1, BATCH, 2);
+        for (int step = 0; step < STEPS; step++) {
+            tutti_batch b;
+            assert_ok(tutti_loader_next(loader, &b));
+            for (int j = 0; j < b.count; j++) {
+                int label;
+                assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, b.epochs[j], b.ids[j],
+                                             numbers, &label));
+                lay_out(want, numbers, s);
+                assert_int_equal(b.labels[j], label);
+                assert_memory_equal(b.samples + (size_t)j * floats_of(s), want,
+                                    floats_of(s) * sizeof *want);
+            }
+        }
+        tutti_loader_destroy(&loader);
+        tutti_reader_destroy(&reader);
+        tutti_data_close(&image);
+        tutti_data_close(&vector);
+    }
+}
+
 static void it_resumes_anywhere(void **state)
 {
     tutti_data *data = open_data(*state, 53, 7, false);
@@ -242,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(batches_are_those_of_a_plain_loop),
         SCRATCH_TEST(any_number_of_ranks_sees_the_same_stream),
+        SCRATCH_TEST(batches_have_the_layout_of_the_net),
         SCRATCH_TEST(it_resumes_anywhere),
         SCRATCH_TEST(without_shuffle_ids_are_in_order),
         SCRATCH_TEST(testing_visits_each_sample_once),

@@ -198,7 +198,9 @@ tutti_normalisation tutti_data_normalise(const tutti_data *data)
 size_t tutti_data_stride(const tutti_data *data)
 {
     const tutti_sample_shape s = data->shape;
-    return tutti_round_up((size_t)s.channels * (size_t)s.height * (size_t)s.width, 16);
+    const size_t pixels = (size_t)s.height * (size_t)s.width, channels = (size_t)s.channels;
+    return channels < TUTTI_SAMPLE_BLOCK ? tutti_round_up(channels * pixels, TUTTI_SAMPLE_BLOCK)
+                                         : tutti_round_up(channels, TUTTI_SAMPLE_BLOCK) * pixels;
 }
 
 const char *tutti_data_description(const tutti_data *data)

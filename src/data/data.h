@@ -31,7 +31,8 @@ typedef struct tutti_reader tutti_reader;
 
 typedef enum tutti_split { TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_TEST, TUTTI_SPLITS } tutti_split;
 
-/* Images: channels is 1 or 3. Vectors: 1 x 1 and as many channels as there are numbers. */
+/* Pictures have 1 or 3 channels, other images any number. Vectors: 1 x 1 and as many channels as
+ * there are numbers. */
 typedef struct tutti_sample_shape {
     int channels, height, width;
 } tutti_sample_shape;
@@ -69,8 +70,10 @@ const char *tutti_data_class_name(const tutti_data *data, int label);
 tutti_sample_shape tutti_data_shape(const tutti_data *data);
 tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed from the data set */
 
-/* Floats from one sample to the next: height*width*channels rounded up to 16. Images are
- * [height][width][channels], vectors plain; what is left over is zero. */
+/* Floats from one sample to the next. Images of fewer than 16 channels are
+ * [height][width][channels], rounded up to 16 floats as a whole; all others are
+ * [channels/16][height][width][16], the last block filled up with channels: for vectors that is
+ * one number after another. What fills up is zero. It is what a model reads (nn/model.h). */
 size_t tutti_data_stride(const tutti_data *data);
 
 /* One line for people: "60000 + 10000 samples, 10 classes, 28x28x1, flip". */

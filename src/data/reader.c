@@ -28,6 +28,7 @@ void tutti_reader_destroy(tutti_reader **reader)
     tutti_image_deinit(&r->image);
     tutti_resampler_deinit(&r->resampler);
     tutti_buffer_deinit(&r->bytes);
+    tutti_buffer_deinit(&r->values);
     tutti_free(r);
     *reader = NULL;
 }
@@ -40,11 +41,55 @@ static tutti_status render(tutti_reader *r, const tutti_fit *fit, const uint32_t
     return tutti_view_render(&r->resampler, &view, &r->image, data->mean, data->std, sample);
 }
 
+/* ------------------------------------------------------------------------------ layout */
+
+static size_t values_of(tutti_sample_shape s)
+{
+    return (size_t)s.channels * (size_t)s.height * (size_t)s.width;
+}
+
+/* Whether [height][width][channels] is another order than that of the sample. */
+static bool is_reordered(tutti_sample_shape s)
+{
+    return s.channels > TUTTI_SAMPLE_BLOCK && (s.height > 1 || s.width > 1);
+}
+
+/* Zeros behind the values of a sample in their own order. */
 static void clear_tail(const tutti_data *data, float *sample)
 {
-    const tutti_sample_shape s = data->shape;
-    const size_t used = (size_t)s.channels * (size_t)s.height * (size_t)s.width;
+    const size_t used = values_of(data->shape);
     memset(sample + used, 0, (tutti_data_stride(data) - used) * sizeof *sample);
+}
+
+/* values[pixels][channels] -> sample[channels/16][pixels][16] */
+static void reorder(tutti_sample_shape s, const float *restrict values, float *restrict sample)
+{
+    const size_t pixels = (size_t)s.height * (size_t)s.width, channels = (size_t)s.channels;
+    for (size_t first = 0; first < channels; first += TUTTI_SAMPLE_BLOCK) {
+        const size_t left = channels - first;
+        const size_t count = left < TUTTI_SAMPLE_BLOCK ? left : TUTTI_SAMPLE_BLOCK;
+        for (size_t p = 0; p < pixels; p++, sample += TUTTI_SAMPLE_BLOCK) {
+            memcpy(sample, values + p * channels + first, count * sizeof *sample);
+            memset(sample + count, 0, (TUTTI_SAMPLE_BLOCK - count) * sizeof *sample);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------- fetch */
+
+static tutti_status fetch_numbers(tutti_reader *r, tutti_split split, uint32_t id,
+                                  const uint32_t *random, float *sample, int *label)
+{
+    const tutti_data *data = r->data;
+    const tutti_source *source = data->source;
+    if (!is_reordered(data->shape)) {
+        clear_tail(data, sample);
+        return source->numbers(r, split, id, random, sample, label);
+    }
+    TUTTI_TRY(tutti_buffer_reserve(&r->values, values_of(data->shape) * sizeof *sample));
+    TUTTI_TRY(source->numbers(r, split, id, random, r->values.bytes, label));
+    reorder(data->shape, r->values.bytes, sample);
+    return TUTTI_OK;
 }
 
 static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
@@ -56,11 +101,11 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
     uint32_t four[4];
     tutti_random_block(four, &key, 0);
     const uint32_t *random = split == TUTTI_SPLIT_TRAIN && data->options.augment ? four : NULL;
-    clear_tail(data, sample);
-    if (data->source->numbers) return data->source->numbers(r, split, id, random, sample, label);
+    if (data->source->numbers) return fetch_numbers(r, split, id, random, sample, label);
     const tutti_fit fit =
         tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);
     TUTTI_TRY(data->source->pixels(r, split, id, &fit, label));
+    clear_tail(data, sample);
     return render(r, &fit, random, sample);
 }
 

@@ -13,6 +13,7 @@
 #include "data/view.h"
 
 enum { TUTTI_MAX_CLASSES = 1 << 20, TUTTI_MAX_PICTURE_BYTES = 1 << 28 };
+enum { TUTTI_SAMPLE_BLOCK = 16 }; /* channels that lie together, where there are as many */
 
 typedef struct tutti_source {
     const char *kind;
@@ -24,9 +25,9 @@ typedef struct tutti_source {
     /* One of these two. pixels fills reader->image with data->picture.channels channels. */
     tutti_status (*pixels)(tutti_reader *reader, tutti_split split, uint32_t id,
                            const tutti_fit *fit, int *label);
-    /* numbers fills 'sample'; random is NULL for an unvaried sample. */
+    /* numbers fills values[height][width][channels]; random is NULL for an unvaried sample. */
     tutti_status (*numbers)(tutti_reader *reader, tutti_split split, uint32_t id,
-                            const uint32_t random[4], float *sample, int *label);
+                            const uint32_t random[4], float *values, int *label);
     /* Fills mean and std from the training samples; NULL where usual values do. */
     tutti_status (*measure)(tutti_data *data);
 } tutti_source;
@@ -61,7 +62,8 @@ struct tutti_reader {
     tutti_decoder *decoder;
     tutti_image image;
     tutti_resampler resampler;
-    tutti_buffer bytes; /* a record or a file as stored */
+    tutti_buffer bytes;  /* a record or a file as stored */
+    tutti_buffer values; /* of an image that is not laid out yet */
 };
 
 /* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */

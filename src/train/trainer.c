@@ -82,6 +82,7 @@ static tutti_status open_data(tutti_trainer *t)
     d.log = &t->log;
     if (!o->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
     TUTTI_TRY(tutti_data_open(&t->data, o->data, &d));
+    TUTTI_ASSERT(tutti_data_stride(t->data) == tutti_net_input_floats(t->net));
     const int have = tutti_data_classes(t->data), can = tutti_net_classes(t->net);
     if (have > can)
         return tutti_fail(TUTTI_SHAPE, "%s has %d classes, but %s ends in %d outputs", o->data,

@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).parent
 TUTTI = sys.argv[1]
 FULL = "--full" in sys.argv
 FILTER = sys.argv[sys.argv.index("--filter") + 1] if "--filter" in sys.argv else ""
+NETS = HERE.parent / "nets"
 SMALL = [str(HERE / "small.net"), "--data", "synthetic", "--grains", "8"]
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
 
@@ -152,6 +153,17 @@ def wait_for(path, size=0):
     raise AssertionError(f"{path} did not appear")
 
 
+def check_channels(folder):
+    """Images of more than a block of channels."""
+    for channels in (17, 32, 33):
+        options = [str(NETS / f"channels{channels}.net"), "--data", "synthetic", "--steps", "4",
+                   "--threads", "1", "--eval-every", "2steps"]
+        for ranks in (1, 2, 3):
+            def run(ranks=ranks, options=options):
+                same(train(folder / "one", 1, *options), train(folder / "many", ranks, *options))
+            yield f"{channels} channels, {ranks} rank{'s' * (ranks > 1)}", run
+
+
 def check_clipping(folder):
     options = [*SMALL, "--steps", "5", "--clip", "0.5", "--nesterov", "--eval-every", "never"]
     one = train(folder / "clip1", 1, *options, "--threads", "1")
@@ -247,7 +259,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
-                  check_clipping(folder), check_resume(folder), check_complaints(folder),
+                  check_channels(folder), check_clipping(folder), check_resume(folder), check_complaints(folder),
                   check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))
