@@ -37,7 +37,7 @@ typedef struct tutti_train_options {
     bool nesterov;
     const char *lr_schedule; /* NULL: the net's ["fixed"]; see train/schedule.h */
     const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
-    double clip;             /* largest norm of the gradient; 0: no limit */
+    double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
     uint64_t seed;
     int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch */
     bool shuffle;        /* false: the order of the data set in every epoch */

@@ -35,11 +35,11 @@ static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t 
 static void own_squares(tutti_trainer *t, const tutti_sync *s, square_list *out)
 {
     const tutti_region *r = &s->region;
-    const size_t split = r->weight_count, whole = tutti_layer_floats(t->net, s->layer);
-    const size_t held = r->count - split; /* biases here */
-    const size_t biases = (size_t)tutti_round_up((size_t)t->net->layers[s->layer].out.c, 16);
-    const size_t bias_at = held ? whole - biases + (size_t)r->first_feature : whole;
-    const size_t weight_at = r->count == whole ? 0 : (size_t)r->first_feature * (split / held);
+    const tutti_layer *layer = &t->net->layers[s->layer];
+    const size_t split = r->weight_count, weights = t->net->params[layer->weight].stored;
+    const size_t of_a_feature = weights / tutti_round_up((size_t)layer->out.c, 16);
+    const size_t weight_at = (size_t)r->first_feature * of_a_feature;
+    const size_t bias_at = weights + (size_t)r->first_feature;
     const size_t middle = s->begin > split ? s->begin : s->end < split ? s->end : split;
     out->count = 0;
     add_run(t, s, s->begin, middle, weight_at + s->begin, out);

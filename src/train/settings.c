@@ -17,6 +17,7 @@ tutti_train_options tutti_train_defaults(void)
         .lr = -1,
         .momentum = -1,
         .weight_decay = -1,
+        .clip = -1,
         .shuffle = true,
         .augment = true,
         .dropout = true,
@@ -102,7 +103,7 @@ static void take_options(tutti_settings *out, const tutti_train_options *o)
     if (o->lr >= 0) out->lr = o->lr;
     if (o->momentum >= 0) out->momentum = o->momentum;
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
-    if (o->clip > 0) out->clip = o->clip;
+    if (o->clip >= 0) out->clip = o->clip;
     if (o->lr_schedule) snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", o->lr_schedule);
     if (o->warmup) snprintf(out->warmup, sizeof out->warmup, "%s", o->warmup);
     out->nesterov = o->nesterov;

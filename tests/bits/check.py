@@ -172,6 +172,23 @@ def check_clipping(folder):
             same(one, train(folder / f"clip{ranks}", ranks, *options, "--threads", "1",
                             "--plan", plan))
         yield f"clipping, {ranks} ranks, {plan}", run
+    nobias = [str(NETS / "nobias.net"), "--data", "synthetic", "--steps", "5", "--threads", "1",
+              "--eval-every", "never"]
+    bare = train(folder / "nobias1", 1, *nobias)
+    groups = plan_file(folder, "fc1 hybrid groups=2\nfc2 hybrid groups=2")
+    for ranks, name, plan in ((2, "data", "data"), (2, "model", "model"), (3, "model", "model"),
+                              (4, "2 groups", groups)):
+        def run(ranks=ranks, plan=plan):
+            same(bare, train(folder / f"nobias{ranks}", ranks, *nobias, "--plan", plan))
+        yield f"clipping without biases, {ranks} ranks, {name}", run
+
+    def switched_off():
+        rows = losses(train(folder / "unclipped", 1, *nobias, "--clip", "0"))
+        assert not any("gradient_norm" in row for row in rows), "--clip 0 still clips"
+        assert rows != losses(bare), "clipping changes nothing"
+        rows = losses(train(folder / "as_the_net", 1, *nobias, "--clip", "-1"))
+        assert rows == losses(bare), "--clip -1 is not as the net says"
+    yield "clipping switched off", switched_off
 
 
 def check_complaints(folder):
