@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "format/human.h"
 #include "train/progress.h"
 
 static const tutti_pace pace = {.samples = 1000, .batch = 10, .steps = 1000};

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/human.h"
 #include "format/json.h"
 #include "plan/balance.h"
 #include "plan/volumes.h"
 #include "train/planner.h"
-#include "train/progress.h"
 
 /* ---- text ---- */
 

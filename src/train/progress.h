@@ -63,11 +63,6 @@ typedef struct tutti_progress_fact {
 void tutti_progress_facts(tutti_progress *progress, const char *title,
                           const tutti_progress_fact *facts);
 
-/* "1,234,567"; "01:02:03", "00:41"; "12.3 MiB". Return 'out'. */
-char *tutti_format_count(char out[32], int64_t count);
-char *tutti_format_time(char out[32], double seconds);
-char *tutti_format_bytes(char out[32], double bytes);
-
 /* The table of an evaluation: counts[truth * classes + answer]. With up to 'widest' classes the
  * whole table, else the pairs most often confused. 'names' may be NULL. */
 void tutti_confusion_print(FILE *stream, const int64_t *counts, int classes,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "format/human.h"
 
 /* ---- before ---- */
 

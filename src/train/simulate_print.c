@@ -1,9 +1,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "format/human.h"
 #include "format/json.h"
 #include "train/plot.h"
-#include "train/progress.h"
 #include "train/simulate.h"
 
 /* ---- text ---- */
