@@ -176,27 +176,23 @@ static tutti_status print_known(bool json)
     return TUTTI_OK;
 }
 
-/* The batch size that was asked for, or the net's own, or 32. */
-static int batch_of(const tutti_net *net, int asked)
+static tutti_status show_net(const tutti_net *net, const info_options *o)
 {
-    const char *key, *value, *where;
-    int batch = asked ? asked : 32;
-    for (int i = 0; !asked && tutti_net_default(net, i, &key, &value, &where); i++)
-        if (!strcmp(key, "batch-size") && sscanf(value, "%d", &batch) != 1) batch = 32;
-    return batch;
+    tutti_memory memory;
+    int batch;
+    tutti_status s = tutti_net_batch_size(net, &batch);
+    if (o->batch_size) batch = o->batch_size;
+    if (s == TUTTI_OK) s = tutti_net_memory(net, batch, o->threads, &memory);
+    if (s == TUTTI_OK) (o->json ? print_net_json : print_net)(net, &memory, batch);
+    return s;
 }
 
 static int run(const cli_call *call)
 {
     const info_options *o = call->values;
     tutti_net *net = NULL;
-    tutti_memory memory;
     tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
-    if (s == TUTTI_OK && net) {
-        const int batch = batch_of(net, o->batch_size);
-        s = tutti_net_memory(net, batch, o->threads, &memory);
-        if (s == TUTTI_OK) (o->json ? print_net_json : print_net)(net, &memory, batch);
-    }
+    if (s == TUTTI_OK && net) s = show_net(net, o);
     tutti_net_destroy(&net);
     return s == TUTTI_OK ? 0 : cli_failed(call, s);
 }

@@ -147,6 +147,41 @@ static void defaults_are_kept_with_their_place(void **state)
     tutti_net_destroy(&net);
 }
 
+static void suggestions_fill_up_with_the_usual(void **state)
+{
+    (void)state;
+    tutti_suggested s;
+    tutti_net *net = parse("input 10\ndefault epochs 2.5\ndefault warmup 9\nf fc 2\nl softmax");
+    assert_int_equal(tutti_net_suggested(&s, net), TUTTI_OK);
+    assert_int_equal(s.batch, 64);
+    assert_true(s.epochs == 2.5 && s.lr == 0.01 && s.momentum == 0.9 && s.clip == 0);
+    assert_string_equal(s.lr_schedule, "fixed");
+    assert_string_equal(s.warmup, "9");
+    tutti_net_destroy(&net);
+}
+
+static void suggestions_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"batch-size many", "'many' is not a whole number from 1 to"},
+        {"batch-size 0", "'0' is not a whole number"},
+        {"batch-size 2.5", "'2.5' is not a whole number"},
+        {"momentum 2", "'2' is not a number from 0 to 1"},
+        {"batchsize 3", "'default batchsize' is unknown"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[128];
+        int batch;
+        snprintf(text, sizeof text, "input 10\ndefault %s\nf fc 2\nl softmax", bad[i][0]);
+        tutti_net *net = parse(text);
+        assert_int_equal(tutti_net_batch_size(net, &batch), TUTTI_PARSE);
+        assert_non_null(strstr(tutti_message(), "t.net:2:"));
+        assert_non_null(strstr(tutti_message(), bad[i][1]));
+        tutti_net_destroy(&net);
+    }
+}
+
 static void mistakes_are_named_with_their_place(void **state)
 {
     (void)state;
@@ -234,6 +269,8 @@ int main(void)
         cmocka_unit_test(the_flat_buffer_is_contiguous),
         cmocka_unit_test(branches_join_by_name),
         cmocka_unit_test(defaults_are_kept_with_their_place),
+        cmocka_unit_test(suggestions_fill_up_with_the_usual),
+        cmocka_unit_test(suggestions_that_do_not_fit_are_refused),
         cmocka_unit_test(mistakes_are_named_with_their_place),
         cmocka_unit_test(nets_are_found_by_name_and_path),
     };

@@ -71,6 +71,9 @@ TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
 TUTTI_API int tutti_net_default(const tutti_net *net, int index, const char **key,
                                 const char **value, const char **where);
 
+/* Samples of a minibatch, as the net's author suggests; 64 where the net does not say. */
+TUTTI_API tutti_status tutti_net_batch_size(const tutti_net *net, int *batch) TUTTI_MUST_CHECK;
+
 /* The memory one node needs to train with a minibatch of 'batch' samples, in bytes. */
 typedef struct tutti_memory {
     uint64_t parameters, gradients, momentum;

@@ -108,6 +108,16 @@ struct tutti_net {
 
 const char *tutti_kind_name(tutti_kind kind);
 
+/* What the net suggests by lines "default KEY VALUE", and the usual where it says nothing. */
+typedef struct tutti_suggested {
+    int batch;
+    double epochs, lr, momentum, weight_decay, clip;
+    char lr_schedule[64], warmup[32]; /* as written */
+} tutti_suggested;
+
+/* TUTTI_PARSE with file:line:column for a key or a value that does not fit. */
+tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net) TUTTI_MUST_CHECK;
+
 /* Is the input an image of fewer than 16 channels, given as [n][h][w][c]? All other inputs are
  * [n][c/16][h][w][16], vectors thus [n][c rounded up to 16]. */
 bool tutti_net_input_is_compact(const tutti_net *net);

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "train/calibrate.h"
-#include "train/settings.h"
 
 enum { GROWTH = 4, MOST_NETS = 256, MOST_POINTS = 16 * MOST_NETS };
 
@@ -44,10 +43,9 @@ static int by_flops(const void *a, const void *b)
 
 static tutti_status suggested_share(const tutti_calibration *c, const tutti_net *net, int *share)
 {
-    const tutti_train_options defaults = tutti_train_defaults();
-    tutti_settings settings;
-    TUTTI_TRY(tutti_settings_resolve(&settings, &defaults, net, 1));
-    *share = tutti_ceil_div(settings.batch, c->ranks);
+    int batch;
+    TUTTI_TRY(tutti_net_batch_size(net, &batch));
+    *share = tutti_ceil_div(batch, c->ranks);
     return TUTTI_OK;
 }
 

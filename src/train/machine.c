@@ -32,15 +32,6 @@ static size_t largest_cache(const tutti_facts *facts)
     return largest;
 }
 
-/* The batch size that the net's own text suggests. */
-static int suggested_batch(const tutti_net *net)
-{
-    const char *key, *value, *where;
-    for (int i = 0; tutti_net_default(net, i, &key, &value, &where); i++)
-        if (!strcmp(key, "batch-size")) return atoi(value);
-    return 64;
-}
-
 static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_options *options,
                               int ranks)
 {
@@ -49,11 +40,12 @@ static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_option
     tutti_memory memory;
     if (!options->net) return TUTTI_OK;
     TUTTI_TRY(tutti_net_load(&net, options->net));
-    facts->batch = options->batch_size > 0 ? options->batch_size : suggested_batch(net);
     snprintf(machine->net, sizeof machine->net, "%s", options->net);
     facts->net = machine->net;
-    const int share = (facts->batch + ranks - 1) / ranks;
-    const tutti_status s = tutti_net_memory(net, share, facts->team, &memory);
+    tutti_status s = tutti_net_batch_size(net, &facts->batch);
+    if (options->batch_size > 0) facts->batch = options->batch_size;
+    const int share = tutti_ceil_div(facts->batch, ranks);
+    if (s == TUTTI_OK) s = tutti_net_memory(net, share, facts->team, &memory);
     if (s == TUTTI_OK) facts->net_bytes = memory.peak;
     tutti_net_destroy(&net);
     return s;

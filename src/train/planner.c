@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "format/file.h"
-#include "train/settings.h"
 
 tutti_planner_options tutti_planner_defaults(void)
 {
@@ -136,15 +135,14 @@ static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double on
 static tutti_status fill(tutti_planner *p)
 {
     const tutti_planner_options *o = p->options;
-    const tutti_train_options defaults = tutti_train_defaults();
-    tutti_settings settings;
+    tutti_suggested suggested;
     double one_node;
     if (!o->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
     TUTTI_TRY(tutti_net_load(&p->net, o->net));
     TUTTI_TRY(tutti_platform_load(&p->platform, o->platform));
-    TUTTI_TRY(tutti_settings_resolve(&settings, &defaults, p->net, 1));
-    p->batch = o->batch_size ? o->batch_size : settings.batch;
-    p->epochs = o->epochs > 0 ? o->epochs : settings.epochs;
+    TUTTI_TRY(tutti_net_suggested(&suggested, p->net));
+    p->batch = o->batch_size ? o->batch_size : suggested.batch;
+    p->epochs = o->epochs > 0 ? o->epochs : suggested.epochs;
     p->samples = o->samples > 0 ? o->samples : 1281167;
     TUTTI_TRY(read_nodes(p, o->nodes));
     TUTTI_TRY(one_node_seconds(p, &one_node));

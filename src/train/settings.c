@@ -1,10 +1,6 @@
 #include "train/settings.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "nn/model.h"
@@ -30,71 +26,17 @@ tutti_train_options tutti_train_defaults(void)
     };
 }
 
-/* ---- what the net suggests ---- */
-
-typedef enum { WHOLE, REAL, TEXT } value_type;
-
-/* What a net may suggest with a line "default KEY VALUE". */
-static const struct suggestion {
-    const char *key;
-    value_type type;
-    size_t offset, size;
-    double min, max;
-} suggestions[] = {
-    {"batch-size", WHOLE, offsetof(tutti_settings, batch), 0, 1, 1 << 24},
-    {"epochs", REAL, offsetof(tutti_settings, epochs), 0, 0, 1e6},
-    {"lr", REAL, offsetof(tutti_settings, lr), 0, 0, 1e6},
-    {"momentum", REAL, offsetof(tutti_settings, momentum), 0, 0, 1},
-    {"weight-decay", REAL, offsetof(tutti_settings, weight_decay), 0, 0, 1},
-    {"clip", REAL, offsetof(tutti_settings, clip), 0, 0, 1e9},
-    {"lr-schedule", TEXT, offsetof(tutti_settings, lr_schedule),
-     sizeof((tutti_settings *)0)->lr_schedule, 0, 0},
-    {"warmup", TEXT, offsetof(tutti_settings, warmup), sizeof((tutti_settings *)0)->warmup, 0, 0},
-};
-
-static tutti_status set_number(const struct suggestion *s, void *field, const char *value,
-                               const char *where)
+static void take_suggested(tutti_settings *out, const tutti_suggested *s)
 {
-    char *end;
-    errno = 0;
-    const double number = strtod(value, &end);
-    if (errno || *end || end == value || !(number >= s->min && number <= s->max) ||
-        (s->type == WHOLE && number != floor(number)))
-        return tutti_fail(TUTTI_PARSE, "%s: default %s: '%s' is not a%s number from %g to %g",
-                          where, s->key, value, s->type == WHOLE ? " whole" : "", s->min, s->max);
-    if (s->type == WHOLE) *(int *)field = (int)number;
-    else *(double *)field = number;
-    return TUTTI_OK;
+    out->batch = s->batch;
+    out->epochs = s->epochs;
+    out->lr = s->lr;
+    out->momentum = s->momentum;
+    out->weight_decay = s->weight_decay;
+    out->clip = s->clip;
+    snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", s->lr_schedule);
+    snprintf(out->warmup, sizeof out->warmup, "%s", s->warmup);
 }
-
-static tutti_status set_suggestion(tutti_settings *out, const char *key, const char *value,
-                                   const char *where)
-{
-    for (size_t i = 0; i < sizeof suggestions / sizeof *suggestions; i++) {
-        const struct suggestion *s = &suggestions[i];
-        if (strcmp(s->key, key)) continue;
-        char *field = (char *)out + s->offset;
-        if (s->type != TEXT) return set_number(s, field, value, where);
-        if (strlen(value) >= s->size)
-            return tutti_fail(TUTTI_PARSE, "%s: default %s: '%s' is too long", where, key, value);
-        strcpy(field, value);
-        return TUTTI_OK;
-    }
-    return tutti_fail(TUTTI_PARSE,
-                      "%s: 'default %s' is unknown: batch-size, epochs, lr, momentum, "
-                      "weight-decay, clip, lr-schedule and warmup are not",
-                      where, key);
-}
-
-static tutti_status take_suggestions(tutti_settings *out, const tutti_net *net)
-{
-    const char *key, *value, *where;
-    for (int i = 0; tutti_net_default(net, i, &key, &value, &where); i++)
-        TUTTI_TRY(set_suggestion(out, key, value, where));
-    return TUTTI_OK;
-}
-
-/* ---- what the user says ---- */
 
 static void take_options(tutti_settings *out, const tutti_train_options *o)
 {
@@ -155,9 +97,10 @@ static tutti_status set_rhythm(tutti_settings *out, const tutti_train_options *o
 tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_options *options,
                                     const tutti_net *net, int64_t samples)
 {
-    *out = (tutti_settings){
-        .batch = 64, .epochs = 10, .lr = 0.01, .momentum = 0.9, .lr_schedule = "fixed"};
-    TUTTI_TRY(take_suggestions(out, net));
+    tutti_suggested suggested;
+    *out = (tutti_settings){0};
+    TUTTI_TRY(tutti_net_suggested(&suggested, net));
+    take_suggested(out, &suggested);
     take_options(out, options);
     TUTTI_TRY(check_grains(out));
     TUTTI_TRY(set_pace(out, options, samples));
