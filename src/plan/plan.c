@@ -126,6 +126,15 @@ tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes,
     return read_plan(out, net, nodes, text);
 }
 
+tutti_status tutti_plan_named(tutti_plan **out, const tutti_net *net, int nodes, const char *name)
+{
+    const bool splits = !strcmp(name, "model");
+    if (!splits && strcmp(name, "data")) return tutti_plan_read(out, net, nodes, name);
+    TUTTI_TRY(tutti_plan_create(out, net, nodes));
+    if (splits) tutti_plan_set_model(*out, net);
+    return TUTTI_OK;
+}
+
 tutti_status tutti_plan_text(char **out, const tutti_plan *plan, const tutti_net *net)
 {
     enum { LINE = 192 };

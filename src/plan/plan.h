@@ -29,6 +29,10 @@ void tutti_plan_destroy(tutti_plan **plan);
 /* Every fully connected layer that can be split over all nodes is. */
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net);
 
+/* What --plan names: "data", "model", or a file with the plan's text. */
+tutti_status tutti_plan_named(tutti_plan **out, const tutti_net *net, int nodes,
+                              const char *name) TUTTI_MUST_CHECK;
+
 /* Reads the plan's text from a file or from memory ('name' stands for the file in messages). */
 tutti_status tutti_plan_read(tutti_plan **out, const tutti_net *net, int nodes,
                              const char *path) TUTTI_MUST_CHECK;

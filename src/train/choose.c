@@ -93,15 +93,6 @@ static tutti_status choose_platform(tutti_trainer *t, tutti_platform **out, bool
 
 /* ---- the plan ---- */
 
-static tutti_status named_plan(tutti_trainer *t, const char *spec)
-{
-    if (strcmp(spec, "data") && strcmp(spec, "model"))
-        return tutti_plan_read(&t->plan, t->net, t->ranks, spec);
-    TUTTI_TRY(tutti_plan_create(&t->plan, t->net, t->ranks));
-    if (!strcmp(spec, "model")) tutti_plan_set_model(t->plan, t->net);
-    return TUTTI_OK;
-}
-
 static tutti_status find_and_predict(tutti_trainer *t, bool searches)
 {
     const tutti_predict_options o = how(t);
@@ -136,8 +127,8 @@ tutti_status tutti_trainer_choose_plan(tutti_trainer *t, bool evaluates_only)
                           "%d ranks, or set --grains to a power of two from %d to %d",
                           t->ranks, t->settings.grains, t->settings.batch, t->settings.grains,
                           t->ranks, t->settings.batch);
-    TUTTI_TRY(
-        tutti_comm_agree(t->comm, named_plan(t, searches || evaluates_only ? "data" : given)));
+    const char *name = searches || evaluates_only ? "data" : given;
+    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_plan_named(&t->plan, t->net, t->ranks, name)));
     if (evaluates_only) return TUTTI_OK;
     TUTTI_TRY(tutti_comm_agree(t->comm, t->rank == 0 ? find_and_predict(t, searches) : TUTTI_OK));
     TUTTI_TRY(tutti_comm_broadcast(t->comm, 0, &t->plan->late, sizeof t->plan->late));

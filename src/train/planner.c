@@ -93,11 +93,7 @@ static tutti_status make_plan(const tutti_planner *p, int nodes, tutti_plan **ou
     const tutti_predict_options how = {p->batch, o->overlap, o->priority};
     const char *plan = o->plan ? o->plan : "auto";
     if (!strcmp(plan, "auto")) return tutti_plan_search(out, p->net, p->platform, nodes, &how);
-    if (strcmp(plan, "data") && strcmp(plan, "model"))
-        return tutti_plan_read(out, p->net, nodes, plan);
-    TUTTI_TRY(tutti_plan_create(out, p->net, nodes));
-    if (!strcmp(plan, "model")) tutti_plan_set_model(*out, p->net);
-    return TUTTI_OK;
+    return tutti_plan_named(out, p->net, nodes, plan);
 }
 
 static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
