@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "train/signals.h"
 
 enum {
     HITS,
@@ -152,13 +151,14 @@ static int64_t count_hits(const tutti_trainer *t, const int32_t *places)
     return hits;
 }
 
-tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, tutti_pulse_news *news)
+tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, unsigned asked,
+                              tutti_pulse_news *news)
 {
     tutti_pulse *p = t->pulse;
     TUTTI_TRY(tutti_pulse_flush(t, news));
     double *own = p->all + (size_t)t->rank * p->stride;
     own[HITS] = (double)count_hits(t, places);
-    own[ASKED] = tutti_signals_asked();
+    own[ASKED] = asked;
     own[DATA_WAIT] = t->data_wait;
     own[EXPOSED] = t->step_exposed;
     own[COMPUTE] = t->compute - p->computed;

@@ -50,7 +50,7 @@ typedef struct tutti_pulse_news {
     int64_t step; /* steps done; 0 when there is no news */
     double loss;
     int64_t hits;              /* top-1, of the whole minibatch */
-    unsigned asked;            /* signals, of any rank */
+    unsigned asked;            /* bits of any rank */
     double data_wait;          /* seconds, the longest of any rank */
     double exposed;            /* likewise */
     int slowest;               /* the rank that computed longest */
@@ -165,9 +165,9 @@ tutti_status tutti_pulse_create(tutti_trainer *trainer) TUTTI_MUST_CHECK;
 void tutti_pulse_destroy(tutti_pulse **pulse);
 
 /* Collective. Sends what this rank has to say about the step just done, after taking in the news
- * of the step before (none after the first). */
+ * of the step before (none after the first). 'asked' are bits that all ranks shall hear of. */
 tutti_status tutti_pulse_beat(tutti_trainer *trainer, const int32_t *ranks_of_labels,
-                              tutti_pulse_news *news) TUTTI_MUST_CHECK;
+                              unsigned asked, tutti_pulse_news *news) TUTTI_MUST_CHECK;
 
 /* Collective. Waits for the news of the last step sent. */
 tutti_status tutti_pulse_flush(tutti_trainer *trainer, tutti_pulse_news *news) TUTTI_MUST_CHECK;
