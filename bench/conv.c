@@ -27,18 +27,14 @@ static void run(void *self)
     const subject *s = self;
     const bench_setup *setup = s->setup;
     const tutti_grains grains = {setup->grains, setup->grain_begin};
+    const tutti_task task = {
+        .team = setup->team, .scratch = s->scratch, .n = setup->n, .grains = &grains};
     switch (s->pass) {
-    case BENCH_FORWARD:
-        tutti_conv_forward(s->conv, setup->team, s->scratch, setup->n, s->x, s->w, s->bias, true,
-                           s->y);
-        break;
+    case BENCH_FORWARD: tutti_conv_forward(s->conv, &task, s->x, s->w, s->bias, true, s->y); break;
     case BENCH_BACKWARD_DATA:
-        tutti_conv_backward_data(s->conv, setup->team, s->scratch, setup->n, s->y, s->w, NULL,
-                                 s->x);
+        tutti_conv_backward_data(s->conv, &task, s->y, s->w, NULL, s->x);
         break;
-    default:
-        tutti_conv_backward_weights(s->conv, setup->team, s->scratch, &grains, s->x, s->y, s->w,
-                                    s->bias);
+    default: tutti_conv_backward_weights(s->conv, &task, s->x, s->y, s->w, s->bias);
     }
 }
 

@@ -29,18 +29,15 @@ static void run(void *self)
     const subject *s = self;
     const bench_setup *setup = s->setup;
     const tutti_grains grains = {setup->grains, setup->grain_begin};
+    const tutti_task task = {.team = setup->team,
+                             .scratch = s->scratch,
+                             .n = setup->n,
+                             .grains = &grains,
+                             .outputs = s->outputs};
     switch (s->pass) {
-    case BENCH_FORWARD:
-        tutti_fc_forward(s->fc, setup->team, s->scratch, setup->n, s->outputs, s->x, s->w, s->bias,
-                         true, s->y);
-        break;
-    case BENCH_BACKWARD_DATA:
-        tutti_fc_backward_data(s->fc, setup->team, s->scratch, setup->n, s->outputs, s->y, s->w,
-                               NULL, s->x);
-        break;
-    default:
-        tutti_fc_backward_weights(s->fc, setup->team, s->scratch, &grains, s->outputs, s->x, s->y,
-                                  s->w, s->bias);
+    case BENCH_FORWARD: tutti_fc_forward(s->fc, &task, s->x, s->w, s->bias, true, s->y); break;
+    case BENCH_BACKWARD_DATA: tutti_fc_backward_data(s->fc, &task, s->y, s->w, NULL, s->x); break;
+    default: tutti_fc_backward_weights(s->fc, &task, s->x, s->y, s->w, s->bias);
     }
 }
 
@@ -65,8 +62,8 @@ tutti_status bench_fc_open(bench_subject *out, const bench_setup *setup, const t
     s->setup = setup;
     s->pass = pass;
     s->outputs = layer->out.c;
-    tutti_status status = tutti_fc_create(&s->fc, in, s->outputs, setup->row, &setup->caches,
-                                          setup->n, setup->threads);
+    tutti_status status =
+        tutti_fc_create(&s->fc, in, s->outputs, setup->row, &setup->caches, setup->threads);
     if (status == TUTTI_OK) status = allocate(s, in);
     if (status != TUTTI_OK) {
         close_subject(s);

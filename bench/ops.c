@@ -46,8 +46,7 @@ static const cli_option options[] = {
 enum { CHANNELS = 64, SIDE = 64, PIXELS = SIDE * SIDE, CLASSES = 1000 };
 
 typedef struct bench {
-    const tutti_kernels *row;
-    tutti_team *team;
+    tutti_exec exec;
     int n;
     size_t count; /* floats of an array */
     float *a, *b, *c, *d;
@@ -75,132 +74,142 @@ static const tutti_sgd momentum = {1e-9f, 0.9f, 1e-9f, 1.0f, false};
 static const tutti_sgd nesterov = {1e-9f, 0.9f, 1e-9f, 1.0f, true};
 static const tutti_dropout half = {0.5f, {.seed = 1, .purpose = TUTTI_RANDOM_DROPOUT}, 0};
 
+static tutti_extent extent(const bench *b)
+{
+    return (tutti_extent){b->n, CHANNELS, PIXELS};
+}
+
 #define PASS(name) static void name(bench *b)
 PASS(run_add)
 {
-    tutti_add(b->row, b->team, b->count, b->a, b->b, false, b->c);
+    tutti_add(b->exec, b->count, b->a, b->b, false, b->c);
 }
 PASS(run_add_relu)
 {
-    tutti_add(b->row, b->team, b->count, b->a, b->b, true, b->c);
+    tutti_add(b->exec, b->count, b->a, b->b, true, b->c);
 }
 PASS(run_add_to)
 {
-    tutti_add(b->row, b->team, b->count, b->a, b->b, false, b->a);
+    tutti_add(b->exec, b->count, b->a, b->b, false, b->a);
 }
 PASS(run_scale)
 {
-    tutti_scale(b->row, b->team, b->count, 0.999f, b->a, b->b);
+    tutti_scale(b->exec, b->count, 0.999f, b->a, b->b);
 }
 PASS(run_axpy)
 {
-    tutti_axpy(b->row, b->team, b->count, 1e-6f, b->a, b->b);
+    tutti_axpy(b->exec, b->count, 1e-6f, b->a, b->b);
 }
 PASS(run_squares)
 {
-    b->sink = tutti_square_sum(b->row, b->team, b->count, b->a);
+    b->sink = tutti_square_sum(b->exec, b->count, b->a);
 }
 PASS(run_relu)
 {
-    tutti_relu(b->row, b->team, b->count, b->a, b->b);
+    tutti_relu(b->exec, b->count, b->a, b->b);
 }
 PASS(run_relu_back)
 {
-    tutti_relu_backward(b->row, b->team, b->count, b->a, b->b, b->c);
+    tutti_relu_backward(b->exec, b->count, b->a, b->b, b->c);
 }
 PASS(run_sigmoid)
 {
-    tutti_sigmoid(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_sigmoid(b->exec, extent(b), b->a, b->c);
 }
 PASS(run_sigmoid_back)
 {
-    tutti_sigmoid_backward(b->row, b->team, b->count, b->a, b->b, NULL, b->c);
+    tutti_sigmoid_backward(b->exec, b->count, b->a, b->b, NULL, b->c);
 }
 PASS(run_tanh)
 {
-    tutti_tanh(b->row, b->team, b->count, b->a, b->c);
+    tutti_tanh(b->exec, b->count, b->a, b->c);
 }
 PASS(run_tanh_back)
 {
-    tutti_tanh_backward(b->row, b->team, b->count, b->a, b->b, NULL, b->c);
+    tutti_tanh_backward(b->exec, b->count, b->a, b->b, NULL, b->c);
 }
 PASS(run_dropout)
 {
-    tutti_dropout_forward(b->row, b->team, &half, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_dropout_forward(b->exec, &half, extent(b), b->a, b->c);
 }
 PASS(run_lrn)
 {
-    tutti_lrn_forward(b->row, b->team, &lrn5, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_lrn_forward(b->exec, &lrn5, extent(b), b->a, b->c);
 }
 PASS(run_lrn_back)
 {
-    tutti_lrn_backward(b->row, b->team, &lrn5, b->n, CHANNELS, PIXELS, b->a, b->b, NULL, b->c);
+    tutti_lrn_backward(b->exec, &lrn5, extent(b), b->a, b->b, NULL, b->c);
 }
 PASS(run_max2)
 {
-    tutti_max_pool_forward(b->row, b->team, &pool2, b->n, b->a, b->c, b->tap);
+    tutti_max_pool_forward(b->exec, &pool2, b->n, b->a, b->c, b->tap);
 }
 PASS(run_max2_back)
 {
-    tutti_max_pool_backward(b->row, b->team, &pool2, b->n, b->a, b->tap, b->b, b->c);
+    tutti_max_pool_backward(b->exec, &pool2, b->n, b->a, b->tap, b->b, b->c);
 }
 PASS(run_max3)
 {
-    tutti_max_pool_forward(b->row, b->team, &pool3, b->n, b->a, b->c, b->tap);
+    tutti_max_pool_forward(b->exec, &pool3, b->n, b->a, b->c, b->tap);
 }
 PASS(run_max3_back)
 {
-    tutti_max_pool_backward(b->row, b->team, &pool3, b->n, b->a, b->tap, b->b, b->c);
+    tutti_max_pool_backward(b->exec, &pool3, b->n, b->a, b->tap, b->b, b->c);
 }
 PASS(run_mean2)
 {
-    tutti_average_pool_forward(b->row, b->team, &pool2, b->n, b->a, b->c);
+    tutti_average_pool_forward(b->exec, &pool2, b->n, b->a, b->c);
 }
 PASS(run_mean2_back)
 {
-    tutti_average_pool_backward(b->row, b->team, &pool2, b->n, b->a, NULL, b->c);
+    tutti_average_pool_backward(b->exec, &pool2, b->n, b->a, NULL, b->c);
 }
 PASS(run_mean)
 {
-    tutti_average_pool_forward(b->row, b->team, &global, b->n, b->a, b->c);
+    tutti_average_pool_forward(b->exec, &global, b->n, b->a, b->c);
 }
 PASS(run_mean_back)
 {
-    tutti_average_pool_backward(b->row, b->team, &global, b->n, b->a, b->b, b->c);
+    tutti_average_pool_backward(b->exec, &global, b->n, b->a, b->b, b->c);
 }
-static int table_rows(const bench *b)
+static tutti_extent table(const bench *b)
 {
-    return (int)(b->count / tutti_round_up(CLASSES, TUTTI_BLOCK));
+    return (tutti_extent){(int)(b->count / tutti_round_up(CLASSES, TUTTI_BLOCK)), CLASSES, 1};
 }
 PASS(run_softmax)
 {
-    tutti_softmax(b->row, b->team, table_rows(b), CLASSES, b->a, b->labels, b->c, b->d);
+    tutti_softmax(b->exec, table(b), b->a, b->labels, b->c, b->d);
 }
 PASS(run_softmax_back)
 {
-    tutti_softmax_backward(b->row, b->team, table_rows(b), CLASSES, b->a, b->labels, 0.1f, b->c);
+    tutti_softmax_backward(b->exec, table(b), b->a, b->labels, 0.1f, b->c);
+}
+static void step(bench *b, const tutti_sgd *sgd)
+{
+    const tutti_update update = {.count = b->count, .a = b->a, .w = b->d, .state = {b->b}};
+    tutti_sgd_step(b->exec, sgd, &update);
 }
 PASS(run_momentum)
 {
-    tutti_sgd_step(b->row, b->team, &momentum, b->count, b->a, NULL, b->b, b->d);
+    step(b, &momentum);
 }
 PASS(run_nesterov)
 {
-    tutti_sgd_step(b->row, b->team, &nesterov, b->count, b->a, NULL, b->b, b->d);
+    step(b, &nesterov);
 }
 PASS(run_concat)
 {
     const int parts[2] = {CHANNELS / 4, CHANNELS - CHANNELS / 4};
     const float *const x[2] = {b->a, b->b};
-    tutti_concat(b->row, b->team, b->n, 2, parts, PIXELS, x, b->c);
+    tutti_concat(b->exec, &(tutti_concat_shape){b->n, PIXELS, 2, parts}, x, b->c);
 }
 PASS(run_to_blocked)
 {
-    tutti_nchw_to_blocked(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_nchw_to_blocked(b->exec, extent(b), b->a, b->c);
 }
 PASS(run_to_nchw)
 {
-    tutti_blocked_to_nchw(b->row, b->team, b->n, CHANNELS, PIXELS, b->a, b->c);
+    tutti_blocked_to_nchw(b->exec, extent(b), b->a, b->c);
 }
 
 /* A quarter of an array is what a 2x2 pool makes of it; taps take two bytes a float. */
@@ -266,9 +275,9 @@ static void plain_share(void *arg, int member, int size)
     const size_t at = begin * 64, count = begin < end ? (end - begin) * 64 : 0;
     float sink[1];
     if (!count) return;
-    if (job->kind == PLAIN_COPY) b->row->stream_copy(b->c + at, b->a + at, count);
-    else if (job->kind == PLAIN_READ) b->row->stream_read(b->b + at, count, sink);
-    else b->row->stream_write(b->c + at, count, 1.0f);
+    if (job->kind == PLAIN_COPY) b->exec.row->stream_copy(b->c + at, b->a + at, count);
+    else if (job->kind == PLAIN_READ) b->exec.row->stream_read(b->b + at, count, sink);
+    else b->exec.row->stream_write(b->c + at, count, 1.0f);
 }
 
 /* So many arrays, or parts of one. */
@@ -276,7 +285,7 @@ static void move(bench *b, kind_of_move kind, double arrays)
 {
     for (; arrays > 0.0; arrays -= 1.0) {
         plain_job job = {b, kind, arrays < 1.0 ? (size_t)(arrays * (double)b->count) : b->count};
-        tutti_team_run(b->team, plain_share, &job);
+        tutti_team_run(b->exec.team, plain_share, &job);
     }
 }
 
@@ -334,7 +343,7 @@ static result measure(bench *b, const pass *p, double seconds)
 {
     static double of_copy[MAX_ROUNDS], of_plain[MAX_ROUNDS];
     const double bytes = (double)b->count * sizeof(float) * 1e-9, arrays = p->reads + p->writes;
-    tutti_team_run(b->team, fill_share, b);
+    tutti_team_run(b->exec.team, fill_share, b);
     double best = 1e9, copy = 1e9, before = time_of_copy(b);
     int rounds = 0;
     p->run(b);
@@ -359,8 +368,8 @@ static tutti_status set_up(bench *b, const ops_options *o)
     b->n = (int)(((size_t)o->mib << 20) / sizeof(float) / sample);
     if (b->n < 1) b->n = 1;
     b->count = (size_t)b->n * sample;
-    TUTTI_TRY(tutti_kernels_choose(&b->row));
-    TUTTI_TRY(tutti_team_create(&b->team, o->threads));
+    TUTTI_TRY(tutti_kernels_choose(&b->exec.row));
+    TUTTI_TRY(tutti_team_create(&b->exec.team, o->threads));
     TUTTI_TRY(tutti_alloc(&b->tap, b->count, sizeof *b->tap));
     TUTTI_TRY(tutti_alloc(&b->labels, b->count / CLASSES + 1, sizeof *b->labels));
     float **arrays[] = {&b->a, &b->b, &b->c, &b->d};
@@ -370,7 +379,7 @@ static tutti_status set_up(bench *b, const ops_options *o)
 
 static void tear_down(bench *b)
 {
-    tutti_team_destroy(&b->team);
+    tutti_team_destroy(&b->exec.team);
     tutti_free(b->tap);
     tutti_free(b->labels);
     tutti_free(b->a);
@@ -397,9 +406,9 @@ static tutti_status run_all(const ops_options *o, json_t *rows)
     bench b = {0};
     const tutti_status s = set_up(&b, o);
     if (s == TUTTI_OK && !rows)
-        printf("%s, %d threads, arrays of %.0f MiB\n%-30s %7s %7s %9s %9s\n", b.row->name,
-               tutti_team_size(b.team), (double)b.count * sizeof(float) / 1048576.0, "pass", "GB/s",
-               "copy", "of copy", "of plain");
+        printf("%s, %d threads, arrays of %.0f MiB\n%-30s %7s %7s %9s %9s\n", b.exec.row->name,
+               tutti_team_size(b.exec.team), (double)b.count * sizeof(float) / 1048576.0, "pass",
+               "GB/s", "copy", "of copy", "of plain");
     for (int i = 0; s == TUTTI_OK && i < PASSES; i++)
         if (!o->only || strstr(passes[i].name, o->only))
             report(rows, &passes[i], measure(&b, &passes[i], o->seconds));

@@ -15,8 +15,7 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
-#include "base/team.h"
-#include "kernel/table.h"
+#include "kernel/exec.h"
 #include "fenced.h"
 
 /* ---- arrays ---- */
@@ -65,28 +64,27 @@ static inline double *as_double(const fenced *a)
 /* ---- runs ---- */
 
 typedef struct run {
-    const tutti_kernels *row;
-    tutti_team *team; /* of one or two */
-    bool first;       /* plain C, one thread: the one the others must equal */
+    bool first;      /* plain C, one thread: the one the others must equal */
+    tutti_exec exec; /* with a team of one or two */
 } run;
 
 /* The two teams and the next run: for (run r = {0}; next_run(&r, teams);) */
 static inline bool next_run(run *r, tutti_team *const teams[2])
 {
     const unsigned have = tutti_cpu_features();
-    if (!r->row) {
-        *r = (run){tutti_kernel_table, teams[0], true};
+    if (!r->exec.row) {
+        *r = (run){true, {tutti_kernel_table, teams[0]}};
         return true;
     }
     r->first = false;
-    if (r->team == teams[0]) {
-        r->team = teams[1];
+    if (r->exec.team == teams[0]) {
+        r->exec.team = teams[1];
         return true;
     }
-    r->team = teams[0];
-    do r->row++;
-    while (r->row->name && (r->row->needs & ~have));
-    return r->row->name != NULL;
+    r->exec.team = teams[0];
+    do r->exec.row++;
+    while (r->exec.row->name && (r->exec.row->needs & ~have));
+    return r->exec.row->name != NULL;
 }
 
 static inline int create_teams(void **state)
@@ -113,8 +111,8 @@ static inline void same_bits(const run *r, const char *what, const fenced *want,
         if (!memcmp(want->data + i, got->data + i, sizeof(float))) continue;
         if (isnan(want->data[i]) && isnan(got->data[i])) continue;
         fail_msg("%s: row %s, %d threads, element %zu of %zu: got %a, plain C %a", what,
-                 r->row->name, tutti_team_size(r->team), i, want->count, (double)got->data[i],
-                 (double)want->data[i]);
+                 r->exec.row->name, tutti_team_size(r->exec.team), i, want->count,
+                 (double)got->data[i], (double)want->data[i]);
     }
     fenced_fill(got, NAN);
 }

@@ -172,10 +172,10 @@ static void random_numbers_are_spread_as_promised(void **state)
         assert_in_range(seen[i], COUNT / BOUND - 553, COUNT / BOUND + 553);
 }
 
-static void count_member(void *arg, int member, int size)
+static void count_thread(void *arg, int thread, int threads)
 {
     int *seen = arg;
-    seen[member] += size;
+    seen[thread] += threads;
 }
 
 static void every_member_of_a_team_works_once(void **state)
@@ -186,14 +186,14 @@ static void every_member_of_a_team_works_once(void **state)
         int seen[5] = {0};
         assert_int_equal(tutti_team_create(&team, threads), TUTTI_OK);
         assert_int_equal(tutti_team_size(team), threads);
-        tutti_team_run(team, count_member, seen);
-        tutti_team_run(team, count_member, seen);
+        tutti_team_run(team, count_thread, seen);
+        tutti_team_run(team, count_thread, seen);
         for (int i = 0; i < threads; i++) assert_int_equal(seen[i], 2 * threads);
         tutti_team_destroy(&team);
         assert_null(team);
     }
     int alone = 0;
-    tutti_team_run(NULL, count_member, &alone);
+    tutti_team_run(NULL, count_thread, &alone);
     assert_int_equal(alone, 1);
 }
 

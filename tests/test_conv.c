@@ -329,13 +329,13 @@ static results computed(const problem *p, const tutti_kernels *row, tutti_team *
     assert_int_equal(tutti_conv_bias_count(conv), padded(p->shape.k));
     fenced scratch = fenced_new(tutti_round_up(tutti_conv_scratch(conv) / sizeof(float), 16));
     const tutti_grains grains = {p->grain_count, p->grain_begin};
-    tutti_conv_forward(conv, team, scratch.data, p->n, p->x.data, p->w.data,
-                       p->bias ? p->b.data : NULL, p->relu, r.y.data);
+    const tutti_task task = {.team = team, .scratch = scratch.data, .n = p->n, .grains = &grains};
+    tutti_conv_forward(conv, &task, p->x.data, p->w.data, p->bias ? p->b.data : NULL, p->relu,
+                       r.y.data);
     if (!p->shape.compact)
-        tutti_conv_backward_data(conv, team, scratch.data, p->n, p->dy.data, p->w.data,
-                                 p->mask ? p->m.data : NULL, r.dx.data);
-    tutti_conv_backward_weights(conv, team, scratch.data, &grains, p->x.data, p->dy.data, r.dw.data,
-                                r.db.data);
+        tutti_conv_backward_data(conv, &task, p->dy.data, p->w.data, p->mask ? p->m.data : NULL,
+                                 r.dx.data);
+    tutti_conv_backward_weights(conv, &task, p->x.data, p->dy.data, r.dw.data, r.db.data);
     fenced_free(&scratch);
     tutti_conv_destroy(&conv);
     return r;

@@ -32,7 +32,7 @@ typedef struct pass {
 APPLY(add)
 {
     (void)mask;
-    tutti_add(r->row, r->team, n, a->data, b->data, false, y);
+    tutti_add(r->exec, n, a->data, b->data, false, y);
 }
 VALUE(want_add)
 {
@@ -47,7 +47,7 @@ VALUE(bound_add)
 APPLY(add_relu)
 {
     (void)mask;
-    tutti_add(r->row, r->team, n, a->data, b->data, true, y);
+    tutti_add(r->exec, n, a->data, b->data, true, y);
 }
 VALUE(want_add_relu)
 {
@@ -57,7 +57,7 @@ VALUE(want_add_relu)
 APPLY(scale)
 {
     (void)b, (void)mask;
-    tutti_scale(r->row, r->team, n, 0.7f, a->data, y);
+    tutti_scale(r->exec, n, 0.7f, a->data, y);
 }
 VALUE(want_scale)
 {
@@ -72,7 +72,7 @@ VALUE(bound_scale)
 APPLY(axpy)
 {
     (void)b, (void)mask;
-    tutti_axpy(r->row, r->team, n, 0.7f, a->data, y);
+    tutti_axpy(r->exec, n, 0.7f, a->data, y);
 }
 VALUE(want_axpy)
 {
@@ -86,7 +86,7 @@ VALUE(bound_axpy)
 APPLY(relu)
 {
     (void)b, (void)mask;
-    tutti_relu(r->row, r->team, n, a->data, y);
+    tutti_relu(r->exec, n, a->data, y);
 }
 VALUE(want_relu)
 {
@@ -101,7 +101,7 @@ VALUE(exact)
 APPLY(relu_backward)
 {
     (void)mask;
-    tutti_relu_backward(r->row, r->team, n, a->data, b->data, y);
+    tutti_relu_backward(r->exec, n, a->data, b->data, y);
 }
 VALUE(want_relu_backward)
 {
@@ -111,7 +111,7 @@ VALUE(want_relu_backward)
 APPLY(tanh)
 {
     (void)b, (void)mask;
-    tutti_tanh(r->row, r->team, n, a->data, y);
+    tutti_tanh(r->exec, n, a->data, y);
 }
 VALUE(want_tanh)
 {
@@ -125,7 +125,7 @@ VALUE(bound_tanh)
 }
 APPLY(sigmoid_backward)
 {
-    tutti_sigmoid_backward(r->row, r->team, n, a->data, b->data, mask->data, y);
+    tutti_sigmoid_backward(r->exec, n, a->data, b->data, mask->data, y);
 }
 VALUE(want_sigmoid_backward)
 {
@@ -139,7 +139,7 @@ VALUE(bound_slope) /* 1 - y or 1 - y^2 rounds; two products */
 }
 APPLY(tanh_backward)
 {
-    tutti_tanh_backward(r->row, r->team, n, a->data, b->data, mask->data, y);
+    tutti_tanh_backward(r->exec, n, a->data, b->data, mask->data, y);
 }
 VALUE(want_tanh_backward)
 {
@@ -211,7 +211,7 @@ static void relu_keeps_nan(void **state)
     const float x[4] = {NAN, -0.0f, -1.0f, INFINITY};
     for (run r = {0}; next_run(&r, teams);) {
         float y[4];
-        tutti_relu(r.row, r.team, 4, x, y);
+        tutti_relu(r.exec, 4, x, y);
         assert_true(isnan(y[0]) && y[1] == 0.0f && !signbit(y[1]) && y[2] == 0.0f);
         assert_true(y[3] == INFINITY);
     }
@@ -232,7 +232,8 @@ static void sigmoid_leaves_what_fills_up(void **state)
             bound[i] = 3.3 * FLT_EPSILON * want[i];
         }
         for (run r = {0}; next_run(&r, teams);) {
-            tutti_sigmoid(r.row, r.team, n, c, pixels, x.data, r.first ? first.data : y.data);
+            tutti_sigmoid(r.exec, (tutti_extent){n, c, pixels}, x.data,
+                          r.first ? first.data : y.data);
             if (r.first) within("sigmoid", x.count, first.data, want, bound);
             else same_bits(&r, "sigmoid", &first, &y);
         }
@@ -264,8 +265,12 @@ static void check_sgd(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n
         memcpy(weights->data, start.data, n * sizeof(float));
         fenced_fill(velocity, 0.0f);
         for (int s = 0; s < STEPS; s++)
-            tutti_sgd_step(r.row, r.team, sgd, n, g[s].data, NULL,
-                           sgd->momentum == 0.0f ? NULL : velocity->data, weights->data);
+            tutti_sgd_step(
+                r.exec, sgd,
+                &(tutti_update){.count = n,
+                                .a = g[s].data,
+                                .w = weights->data,
+                                .state = {sgd->momentum == 0.0f ? NULL : velocity->data}});
         if (r.first) within("sgd", n, w1.data, wd, bound);
         if (!r.first) same_bits(&r, "sgd weights", &w1, &w);
         if (!r.first) same_bits(&r, "sgd momentum", &v1, &v);
@@ -283,12 +288,16 @@ static void check_sgd_of_two_parts(tutti_team *const teams[2], const tutti_sgd *
     fenced sum = fenced_create(n), start = random_array(n, 1, -1.0, 1.0);
     fenced w[2] = {fenced_create(n), fenced_create(n)}, v[2] = {fenced_create(n), fenced_create(n)};
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_add(r.row, r.team, n, a.data, b.data, false, sum.data);
+        tutti_add(r.exec, n, a.data, b.data, false, sum.data);
         for (int k = 0; k < 2; k++) {
             memcpy(w[k].data, start.data, n * sizeof(float));
             memcpy(v[k].data, b.data, n * sizeof(float));
-            tutti_sgd_step(r.row, r.team, sgd, n, k ? a.data : sum.data, k ? b.data : NULL,
-                           sgd->momentum == 0.0f ? NULL : v[k].data, w[k].data);
+            tutti_sgd_step(r.exec, sgd,
+                           &(tutti_update){.count = n,
+                                           .a = k ? a.data : sum.data,
+                                           .b = k ? b.data : NULL,
+                                           .w = w[k].data,
+                                           .state = {sgd->momentum == 0.0f ? NULL : v[k].data}});
         }
         same_bits(&r, "sgd weights, two parts", &w[0], &w[1]);
         same_bits(&r, "sgd momentum, two parts", &v[0], &v[1]);
@@ -345,8 +354,8 @@ static double joined_from_parts(const run *r, const fenced *x, int parts)
         const size_t begin = 16 * (size_t)tutti_share_begin(leaves, parts, p);
         size_t end = 16 * (size_t)tutti_share_begin(leaves, parts, p + 1);
         if (end > x->count) end = x->count;
-        const int found =
-            tutti_square_roots(r->row, r->team, x->count, begin, end, x->data + begin, roots, sums);
+        const int found = tutti_square_roots(r->exec, x->count, (tutti_range){begin, end},
+                                             x->data + begin, roots, sums);
         for (int i = 0; i < found; i++) tutti_sum_add(&sum, roots[i], sums[i]);
     }
     return tutti_sum_value(&sum);
@@ -360,7 +369,7 @@ static void squares_have_one_order(void **state)
         fenced x = random_array(counts[i], 6, -1.0, 1.0);
         const double want = tree_of_squares(x.data, x.count);
         for (run r = {0}; next_run(&r, teams);) {
-            assert_true(tutti_square_sum(r.row, r.team, x.count, x.data) == want);
+            assert_true(tutti_square_sum(r.exec, x.count, x.data) == want);
             for (int parts = 1; parts <= 5 && counts[i] >= 100; parts++)
                 assert_true(joined_from_parts(&r, &x, parts) == want);
         }

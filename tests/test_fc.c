@@ -144,21 +144,23 @@ static void check(const problem *p, const machine *m)
 {
     tutti_fc *fc = NULL;
     const int threads = tutti_team_size(m->team);
-    assert_int_equal(tutti_fc_create(&fc, p->in, p->features, m->row, m->caches, p->n, threads),
+    assert_int_equal(tutti_fc_create(&fc, p->in, p->features, m->row, m->caches, threads),
                      TUTTI_OK);
     assert_int_equal(tutti_fc_weight_count(fc), p->w.count);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p->n) / sizeof(float));
     fenced y = fenced_create(p->y.count), dx = fenced_create(p->dx.count);
     fenced dw = fenced_create(p->dw.count), db = fenced_create(p->db.count);
+    const tutti_task task = {.team = m->team,
+                             .scratch = scratch.data,
+                             .n = p->n,
+                             .grains = &p->grains,
+                             .outputs = p->features};
 
-    tutti_fc_forward(fc, m->team, scratch.data, p->n, p->features, p->x.data, p->w.data,
-                     p->bias.data, true, y.data);
+    tutti_fc_forward(fc, &task, p->x.data, p->w.data, p->bias.data, true, y.data);
     assert_same("forward", p, m->row->name, threads, &y, &p->y);
-    tutti_fc_backward_data(fc, m->team, scratch.data, p->n, p->features, p->dy.data, p->w.data,
-                           p->mask.data, dx.data);
+    tutti_fc_backward_data(fc, &task, p->dy.data, p->w.data, p->mask.data, dx.data);
     assert_same("backward-data", p, m->row->name, threads, &dx, &p->dx);
-    tutti_fc_backward_weights(fc, m->team, scratch.data, &p->grains, p->features, p->x.data,
-                              p->dy.data, dw.data, db.data);
+    tutti_fc_backward_weights(fc, &task, p->x.data, p->dy.data, dw.data, db.data);
     assert_same("backward-weights", p, m->row->name, threads, &dw, &p->dw);
     assert_same("backward-bias", p, m->row->name, threads, &db, &p->db);
 
@@ -274,16 +276,15 @@ static void no_grains_no_bias_no_mask(void **state)
     for (const tutti_kernels *row = tutti_kernel_table; row->name; row++) {
         if (!runs_here(row)) continue;
         tutti_fc *fc = NULL;
-        assert_int_equal(tutti_fc_create(&fc, 20, 20, row, &usual, 3, 1), TUTTI_OK);
+        assert_int_equal(tutti_fc_create(&fc, 20, 20, row, &usual, 1), TUTTI_OK);
         fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
-        tutti_fc_forward(fc, NULL, scratch.data, p.n, 20, p.x.data, p.w.data, NULL, false,
-                         no_bias.data);
+        const tutti_grains none = {0, NULL};
+        const tutti_task task = {.scratch = scratch.data, .n = p.n, .grains = &none, .outputs = 20};
+        tutti_fc_forward(fc, &task, p.x.data, p.w.data, NULL, false, no_bias.data);
         assert_same("forward", &p, row->name, 1, &no_bias, &p.y);
-        tutti_fc_backward_data(fc, NULL, scratch.data, p.n, 20, p.dy.data, p.w.data, NULL,
-                               no_mask.data);
+        tutti_fc_backward_data(fc, &task, p.dy.data, p.w.data, NULL, no_mask.data);
         assert_same("backward-data", &p, row->name, 1, &no_mask, &p.dx);
-        tutti_fc_backward_weights(fc, NULL, scratch.data, &(tutti_grains){0, NULL}, 20, p.x.data,
-                                  p.dy.data, p.dw.data, NULL);
+        tutti_fc_backward_weights(fc, &task, p.x.data, p.dy.data, p.dw.data, NULL);
         for (size_t i = 0; i < p.dw.count; i++) assert_true(same_bits(p.dw.data[i], 0.0f));
         fenced_destroy(&scratch);
         tutti_fc_destroy(&fc);
@@ -321,9 +322,9 @@ static void contribute(joiner *j, const problem *p, const tutti_fc *fc, int firs
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p->n) / sizeof(float));
     float *to[TUTTI_TREE_MAX_ROOTS];
     for (int r = 0; r < count; r++) to[r] = (part[r] = fenced_create(p->dx.count)).data;
-    assert_int_equal(count,
-                     tutti_fc_backward_data_roots(fc, NULL, scratch.data, p->n, first, end, dy.data,
-                                                  p->w.data + (size_t)o * p->in, to));
+    const tutti_task task = {.scratch = scratch.data, .n = p->n};
+    assert_int_equal(count, tutti_fc_backward_data_roots(fc, &task, first, end, dy.data,
+                                                         p->w.data + (size_t)o * p->in, to));
     for (int r = 0; r < count; r++) {
         j->sum[tutti_tree_push(&j->tree, roots[r])] = part[r];
         while (tutti_tree_join(&j->tree)) {
@@ -344,7 +345,7 @@ static void ranks_join_to_the_bits_of_the_whole(void **state)
     problem p = problem_create((shape){50, 64 * 10 + 40}, 21, 1);
     tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, p.n, 1), TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, 1), TUTTI_OK);
     const int leaves = tutti_fc_leaves(fc);
     assert_int_equal(leaves, 11);
     for (int ranks = 1; ranks <= leaves; ranks++) {
@@ -371,7 +372,7 @@ static void halves_of_the_outputs_are_the_whole(void **state)
     p.grains.begin = p.begin;
     define(&p);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, p.n, 2), TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, 2), TUTTI_OK);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
     const int cuts[] = {0, 128, 208};
     for (int h = 0; h < 2; h++) {
@@ -379,11 +380,15 @@ static void halves_of_the_outputs_are_the_whole(void **state)
         fenced want = columns_of(&p.y, p.n, p.out, o, o_end), y = fenced_create(want.count);
         fenced dy = columns_of(&p.dy, p.n, p.out, o, o_end);
         fenced dw = fenced_create((size_t)(o_end - o) * p.in);
-        tutti_fc_forward(fc, w->team[2], scratch.data, p.n, o_end - o, p.x.data,
-                         p.w.data + (size_t)o * p.in, p.bias.data + o, true, y.data);
+        const tutti_task task = {.team = w->team[2],
+                                 .scratch = scratch.data,
+                                 .n = p.n,
+                                 .grains = &p.grains,
+                                 .outputs = o_end - o};
+        tutti_fc_forward(fc, &task, p.x.data, p.w.data + (size_t)o * p.in, p.bias.data + o, true,
+                         y.data);
         assert_same("half forward", &p, row->name, 2, &y, &want);
-        tutti_fc_backward_weights(fc, w->team[2], scratch.data, &p.grains, o_end - o, p.x.data,
-                                  dy.data, dw.data, NULL);
+        tutti_fc_backward_weights(fc, &task, p.x.data, dy.data, dw.data, NULL);
         for (size_t i = 0; i < dw.count; i++)
             assert_true(same_bits(dw.data[i], p.dw.data[(size_t)o * p.in + i]));
         fenced *const all[] = {&want, &y, &dy, &dw};

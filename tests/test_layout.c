@@ -16,7 +16,7 @@ static void check_activation(const run *r, int n, int c, int pixels)
     const size_t count = (size_t)n * (size_t)c * (size_t)pixels;
     fenced nchw = random_array(count, 1, -1.0, 1.0), back = fenced_create(count);
     fenced blocked = fenced_create((size_t)n * (size_t)((c + 15) / 16 * 16) * (size_t)pixels);
-    tutti_nchw_to_blocked(r->row, r->team, n, c, pixels, nchw.data, blocked.data);
+    tutti_nchw_to_blocked(r->exec, (tutti_extent){n, c, pixels}, nchw.data, blocked.data);
     for (int i = 0; i < n; i++)
         for (int k = 0; k < c; k++)
             for (int p = 0; p < pixels; p++)
@@ -25,7 +25,7 @@ static void check_activation(const run *r, int n, int c, int pixels)
                     nchw.data[((size_t)i * (size_t)c + (size_t)k) * (size_t)pixels + (size_t)p]);
     for (size_t i = 0; i < blocked.count; i++)
         if (!is_channel(c, pixels, i)) assert_true(blocked.data[i] == 0.0f);
-    tutti_blocked_to_nchw(r->row, r->team, n, c, pixels, blocked.data, back.data);
+    tutti_blocked_to_nchw(r->exec, (tutti_extent){n, c, pixels}, blocked.data, back.data);
     assert_memory_equal(back.data, nchw.data, count * sizeof(float));
     fenced_destroy(&nchw), fenced_destroy(&back), fenced_destroy(&blocked);
 }
@@ -44,12 +44,12 @@ static void images_go_there_and_back(void **state)
     for (int t = 0; t < 2; t++) {
         fenced nchw = random_array(COUNT, 1, -1.0, 1.0), nhwc = fenced_create(COUNT);
         fenced back = fenced_create(COUNT);
-        tutti_nchw_to_nhwc(teams[t], N, C, PIXELS, nchw.data, nhwc.data);
+        tutti_nchw_to_nhwc(teams[t], (tutti_extent){N, C, PIXELS}, nchw.data, nhwc.data);
         for (int i = 0; i < COUNT; i++) {
             const int n = i / C / PIXELS, p = i / C % PIXELS, c = i % C;
             assert_true(nhwc.data[i] == nchw.data[(n * C + c) * PIXELS + p]);
         }
-        tutti_nhwc_to_nchw(teams[t], N, C, PIXELS, nhwc.data, back.data);
+        tutti_nhwc_to_nchw(teams[t], (tutti_extent){N, C, PIXELS}, nhwc.data, back.data);
         assert_memory_equal(back.data, nchw.data, COUNT * sizeof(float));
         fenced_destroy(&nchw), fenced_destroy(&nhwc), fenced_destroy(&back);
     }
@@ -171,11 +171,12 @@ static void check_concat(tutti_team *const teams[2], const concat_case *k)
         from[i] = x[i].data, to[i] = dx[i].data;
     }
     fenced y = fenced_create((size_t)k->n * (size_t)((total + 15) / 16 * 16) * (size_t)k->pixels);
+    const tutti_concat_shape shape = {k->n, k->pixels, k->parts, k->c};
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_concat(r.row, r.team, k->n, k->parts, k->c, k->pixels, from, y.data);
+        tutti_concat(r.exec, &shape, from, y.data);
         for (size_t i = 0; i < y.count; i++)
             if (!is_channel(total, k->pixels, i)) assert_true(y.data[i] == 0.0f);
-        tutti_concat_backward(r.row, r.team, k->n, k->parts, k->c, k->pixels, y.data, NULL, to);
+        tutti_concat_backward(r.exec, &shape, y.data, NULL, to);
         for (int i = 0, before = 0; i < k->parts; before += k->c[i++]) {
             for (int n = 0; n < k->n; n++)
                 for (int c = 0; c < k->c[i]; c++)
@@ -185,7 +186,7 @@ static void check_concat(tutti_team *const teams[2], const concat_case *k)
             assert_memory_equal(dx[i].data, x[i].data, x[i].count * sizeof(float));
             fenced_fill(&dx[i], NAN);
         }
-        tutti_concat_backward(r.row, r.team, k->n, k->parts, k->c, k->pixels, y.data, from, to);
+        tutti_concat_backward(r.exec, &shape, y.data, from, to);
         for (int i = 0; i < k->parts; i++) {
             for (size_t j = 0; j < x[i].count; j++)
                 assert_true(dx[i].data[j] == (x[i].data[j] <= 0.0f ? 0.0f : x[i].data[j]));

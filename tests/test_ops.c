@@ -31,9 +31,9 @@ static void check_dropout(tutti_team *const teams[2], const tutti_dropout *d, co
         for (run r = {0}; next_run(&r, teams);) {
             fenced *out = r.first ? &first : &y;
             if (masked)
-                tutti_dropout_backward(r.row, r.team, d, n, c, pixels, x.data, mask.data,
+                tutti_dropout_backward(r.exec, d, (tutti_extent){n, c, pixels}, x.data, mask.data,
                                        out->data);
-            else tutti_dropout_forward(r.row, r.team, d, n, c, pixels, x.data, out->data);
+            else tutti_dropout_forward(r.exec, d, (tutti_extent){n, c, pixels}, x.data, out->data);
             if (!r.first) {
                 same_bits(&r, "dropout", &first, &y);
                 continue;
@@ -66,8 +66,8 @@ static void dropout_does_not_depend_on_the_split(void **state)
     fenced x = random_activation(1, C, PIXELS, 3, 1.0, 2.0), y = fenced_create(FLOATS);
     fenced z = fenced_create(FLOATS - FIRST * 16 * PIXELS);
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_dropout_forward(r.row, r.team, &all, 1, C, PIXELS, x.data, y.data);
-        tutti_dropout_forward(r.row, r.team, &part, 1, C - FIRST * 16, PIXELS,
+        tutti_dropout_forward(r.exec, &all, (tutti_extent){1, C, PIXELS}, x.data, y.data);
+        tutti_dropout_forward(r.exec, &part, (tutti_extent){1, C - FIRST * 16, PIXELS},
                               x.data + FIRST * 16 * PIXELS, z.data);
         assert_memory_equal(z.data, y.data + FIRST * 16 * PIXELS, z.count * sizeof(float));
     }
@@ -121,7 +121,8 @@ static void check_lrn_forward(tutti_team *const teams[2], const tutti_lrn *lrn, 
     const double relative = worst_error(lrn, (double)lrn->beta) + half;
     for (size_t i = 0; i < x.count; i++) bound[i] = 1.001 * relative * fabs(want[i]);
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_lrn_forward(r.row, r.team, lrn, n, c, pixels, x.data, r.first ? first.data : y.data);
+        tutti_lrn_forward(r.exec, lrn, (tutti_extent){n, c, pixels}, x.data,
+                          r.first ? first.data : y.data);
         if (r.first) within("lrn", x.count, first.data, want, bound);
         else same_bits(&r, "lrn", &first, &y);
     }
@@ -168,7 +169,7 @@ static void check_lrn_backward(tutti_team *const teams[2], const tutti_lrn *lrn,
     for (int masked = 0; masked < 2; masked++) {
         for (size_t i = 0; masked && i < x.count; i++) want[i] = x.data[i] <= 0.0f ? 0.0 : want[i];
         for (run r = {0}; next_run(&r, teams);) {
-            tutti_lrn_backward(r.row, r.team, lrn, n, c, pixels, x.data, dy.data,
+            tutti_lrn_backward(r.exec, lrn, (tutti_extent){n, c, pixels}, x.data, dy.data,
                                masked ? x.data : NULL, r.first ? first.data : dx.data);
             if (r.first) within("lrn backward", x.count, first.data, want, bound);
             else same_bits(&r, "lrn backward", &first, &dx);
@@ -256,8 +257,8 @@ static void check_softmax(tutti_team *const teams[2], int n, int classes, double
     for (int i = 0; i < n; i++) /* error of the sum; log, score - max and difference round */
         bound_loss[i] = relative + half * (2.0 * log(classes) + 4.0 * span + fabs(want_loss[i]));
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_softmax(r.row, r.team, n, classes, x.data, labels, r.first ? first.data : p.data,
-                      r.first ? first_loss.data : loss.data);
+        tutti_softmax(r.exec, (tutti_extent){n, classes, 1}, x.data, labels,
+                      r.first ? first.data : p.data, r.first ? first_loss.data : loss.data);
         if (r.first) {
             within("softmax", x.count, first.data, want, bound);
             within("loss", (size_t)n, first_loss.data, want_loss, bound_loss);
@@ -266,7 +267,7 @@ static void check_softmax(tutti_team *const teams[2], int n, int classes, double
         same_bits(&r, "loss", &first_loss, &loss);
         same_bits(&r, "softmax", &first, &p);
         memcpy(p.data, x.data, x.count * sizeof(float)); /* in place, without labels */
-        tutti_softmax(r.row, r.team, n, classes, p.data, NULL, p.data, NULL);
+        tutti_softmax(r.exec, (tutti_extent){n, classes, 1}, p.data, NULL, p.data, NULL);
         same_bits(&r, "softmax in place", &first, &p);
     }
     free(labels), free(xd), free(want), free(bound), free(want_loss), free(bound_loss);
@@ -291,7 +292,7 @@ static void check_softmax_backward(tutti_team *const teams[2], int n, int classe
     tutti_ref_softmax_backward(n, classes, pd, labels, (double)scale, want);
     for (size_t i = 0; i < p.count; i++) bound[i] = 2.01 * half * fabs(want[i]);
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_softmax_backward(r.row, r.team, n, classes, p.data, labels, scale,
+        tutti_softmax_backward(r.exec, (tutti_extent){n, classes, 1}, p.data, labels, scale,
                                r.first ? first.data : dx.data);
         if (r.first) {
             within("softmax backward", p.count, first.data, want, bound);
@@ -299,7 +300,8 @@ static void check_softmax_backward(tutti_team *const teams[2], int n, int classe
         }
         same_bits(&r, "softmax backward", &first, &dx);
         memcpy(dx.data, p.data, p.count * sizeof(float));
-        tutti_softmax_backward(r.row, r.team, n, classes, dx.data, labels, scale, dx.data);
+        tutti_softmax_backward(r.exec, (tutti_extent){n, classes, 1}, dx.data, labels, scale,
+                               dx.data);
         same_bits(&r, "softmax backward in place", &first, &dx);
     }
     free(labels), free(pd), free(want), free(bound);
@@ -353,7 +355,7 @@ static void a_nan_makes_its_row_nan_and_no_other(void **state)
         const int32_t labels[2] = {4, 19};
         float loss[2];
         x.data[7] = NAN;
-        tutti_softmax(r.row, r.team, 2, 20, x.data, labels, p.data, loss);
+        tutti_softmax(r.exec, (tutti_extent){2, 20, 1}, x.data, labels, p.data, loss);
         assert_true(isnan(loss[0]) && isfinite(loss[1]));
         for (size_t i = 0; i < x.count; i++) {
             if (is_channel(20, 1, i)) assert_true(isnan(p.data[i]) == (i < 32));
@@ -373,15 +375,17 @@ static void large_softmax_has_the_bits_of_single_samples(void **state)
     fenced dx = fenced_create(x.count), one = fenced_create(WIDTH), loss = fenced_create(N);
     int32_t *labels = random_labels(N, CLASSES);
     for (run r = {0}; next_run(&r, *state);) {
-        tutti_softmax(r.row, r.team, N, CLASSES, x.data, labels, p.data, loss.data);
-        tutti_softmax_backward(r.row, r.team, N, CLASSES, p.data, labels, 0.125f, dx.data);
+        tutti_softmax(r.exec, (tutti_extent){N, CLASSES, 1}, x.data, labels, p.data, loss.data);
+        tutti_softmax_backward(r.exec, (tutti_extent){N, CLASSES, 1}, p.data, labels, 0.125f,
+                               dx.data);
         for (size_t i = 0; i < N; i++) {
             float single;
-            tutti_softmax(r.row, NULL, 1, CLASSES, x.data + i * WIDTH, labels + i, one.data,
-                          &single);
+            tutti_softmax((tutti_exec){r.exec.row, NULL}, (tutti_extent){1, CLASSES, 1},
+                          x.data + i * WIDTH, labels + i, one.data, &single);
             assert_true(single == loss.data[i]);
             assert_memory_equal(one.data, p.data + i * WIDTH, WIDTH * sizeof(float));
-            tutti_softmax_backward(r.row, NULL, 1, CLASSES, one.data, labels + i, 0.125f, one.data);
+            tutti_softmax_backward((tutti_exec){r.exec.row, NULL}, (tutti_extent){1, CLASSES, 1},
+                                   one.data, labels + i, 0.125f, one.data);
             assert_memory_equal(one.data, dx.data + i * WIDTH, WIDTH * sizeof(float));
         }
     }
@@ -397,12 +401,15 @@ static void large_lrn_has_the_bits_of_single_samples(void **state)
     fenced x = random_activation(N, C, PIXELS, 1, -1.0, 1.0), y = fenced_create(x.count);
     fenced dx = fenced_create(x.count), one = fenced_create(SAMPLE);
     for (run r = {0}; next_run(&r, *state);) {
-        tutti_lrn_forward(r.row, r.team, &lrns[1], N, C, PIXELS, x.data, y.data);
-        tutti_lrn_backward(r.row, r.team, &lrns[1], N, C, PIXELS, x.data, y.data, NULL, dx.data);
+        tutti_lrn_forward(r.exec, &lrns[1], (tutti_extent){N, C, PIXELS}, x.data, y.data);
+        tutti_lrn_backward(r.exec, &lrns[1], (tutti_extent){N, C, PIXELS}, x.data, y.data, NULL,
+                           dx.data);
         for (size_t at = 0; at < x.count; at += SAMPLE) {
-            tutti_lrn_forward(r.row, NULL, &lrns[1], 1, C, PIXELS, x.data + at, one.data);
+            tutti_lrn_forward((tutti_exec){r.exec.row, NULL}, &lrns[1],
+                              (tutti_extent){1, C, PIXELS}, x.data + at, one.data);
             assert_memory_equal(one.data, y.data + at, SAMPLE * sizeof(float));
-            tutti_lrn_backward(r.row, NULL, &lrns[1], 1, C, PIXELS, x.data + at, y.data + at, NULL,
+            tutti_lrn_backward((tutti_exec){r.exec.row, NULL}, &lrns[1],
+                               (tutti_extent){1, C, PIXELS}, x.data + at, y.data + at, NULL,
                                one.data);
             assert_memory_equal(one.data, dx.data + at, SAMPLE * sizeof(float));
         }
@@ -420,7 +427,7 @@ static void ranks_count_who_is_above(void **state)
     const int32_t labels[5] = {0, 3, 2, 1, 1}, want[5] = {0, 2, 2, 1, 5};
     for (run r = {0}; next_run(&r, teams);) {
         int32_t rank[5];
-        tutti_label_rank(r.team, 5, 5, x[0], labels, rank);
+        tutti_label_rank(r.exec.team, (tutti_extent){5, 5, 1}, x[0], labels, rank);
         assert_memory_equal(rank, want, sizeof want);
     }
 }

@@ -95,16 +95,16 @@ static void check_max(tutti_team *const teams[2], const tutti_pool_shape *p, int
     tutti_ref_max_pool_forward(p, n, dx, want, won);
     for (run r = {0}; next_run(&r, teams);) {
         uint16_t *taps = (uint16_t *)(tap.data + tap.count) - count; /* up to the fence */
-        tutti_max_pool_forward(r.row, r.team, p, n, x->data, y.data, taps);
+        tutti_max_pool_forward(r.exec, p, n, x->data, y.data, taps);
         for (size_t i = 0; i < count; i++) {
             const bool same = (double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i]));
             if (!same || (taps[i] != won[i] && is_channel(p->c, out_pixels(p), i)))
                 fail_msg("max pool %dx%d of %dx%d, row %s, element %zu: %g tap %d, want %g tap %d",
-                         p->r, p->s, p->h, p->w, r.row->name, i, (double)y.data[i], taps[i],
+                         p->r, p->s, p->h, p->w, r.exec.row->name, i, (double)y.data[i], taps[i],
                          want[i], won[i]);
         }
         fenced_fill(&y, NAN), fenced_fill(&tap, NAN);
-        tutti_max_pool_forward(r.row, r.team, p, n, x->data, y.data, NULL);
+        tutti_max_pool_forward(r.exec, p, n, x->data, y.data, NULL);
         for (size_t i = 0; i < count; i++)
             assert_true((double)y.data[i] == want[i] || (isnan(y.data[i]) && isnan(want[i])));
     }
@@ -185,8 +185,7 @@ static void max_backward_case(tutti_team *const teams[2], const tutti_pool_shape
         double *bound = sum_bound(p, n, sum, p->r * p->s);
         for (run r = {0}; next_run(&r, teams);) {
             fenced *out = r.first ? &first : &dx;
-            tutti_max_pool_backward(r.row, r.team, p, n, dy.data, tap, masked ? y.data : NULL,
-                                    out->data);
+            tutti_max_pool_backward(r.exec, p, n, dy.data, tap, masked ? y.data : NULL, out->data);
             if (r.first) within("max pool backward", x.count, first.data, want, bound);
             else same_bits(&r, "max pool backward", &first, &dx);
         }
@@ -213,7 +212,7 @@ static void average_case(tutti_team *const teams[2], const tutti_pool_shape *p, 
     tutti_ref_average_pool_forward(p, n, size, bound);
     for (size_t i = 0; i < count; i++) bound[i] *= (p->r * p->s + 1) * (FLT_EPSILON / 2);
     for (run r = {0}; next_run(&r, teams);) {
-        tutti_average_pool_forward(r.row, r.team, p, n, x.data, r.first ? first.data : y.data);
+        tutti_average_pool_forward(r.exec, p, n, x.data, r.first ? first.data : y.data);
         if (r.first) within("average pool", count, first.data, want, bound);
         else same_bits(&r, "average pool", &first, &y);
     }
@@ -240,8 +239,7 @@ static void average_backward_case(tutti_team *const teams[2], const tutti_pool_s
         for (size_t i = 0; masked && i < x.count; i++) want[i] = x.data[i] <= 0.0f ? 0.0 : want[i];
         for (run r = {0}; next_run(&r, teams);) {
             fenced *out = r.first ? &first : &dx;
-            tutti_average_pool_backward(r.row, r.team, p, n, dy.data, masked ? x.data : NULL,
-                                        out->data);
+            tutti_average_pool_backward(r.exec, p, n, dy.data, masked ? x.data : NULL, out->data);
             if (r.first) within("average pool backward", x.count, first.data, want, bound);
             else same_bits(&r, "average pool backward", &first, &dx);
         }
@@ -270,24 +268,26 @@ static void same_floats(const fenced *all, size_t sample, const fenced *one)
 static void check_large(const run *r, const large *t, int n)
 {
     const size_t in = t->one_dx.count, out = t->one_y.count;
-    tutti_max_pool_forward(r->row, r->team, t->p, n, t->x.data, t->y.data, t->tap);
-    tutti_max_pool_backward(r->row, r->team, t->p, n, t->y.data, t->tap, NULL, t->dx.data);
+    tutti_max_pool_forward(r->exec, t->p, n, t->x.data, t->y.data, t->tap);
+    tutti_max_pool_backward(r->exec, t->p, n, t->y.data, t->tap, NULL, t->dx.data);
     for (size_t i = 0; i < (size_t)n; i++) {
         const float *const x = t->x.data + i * in;
-        tutti_max_pool_forward(r->row, NULL, t->p, 1, x, t->one_y.data, t->one_tap);
+        tutti_max_pool_forward((tutti_exec){r->exec.row, NULL}, t->p, 1, x, t->one_y.data,
+                               t->one_tap);
         same_floats(&t->y, i, &t->one_y);
         assert_memory_equal(t->tap + i * out, t->one_tap, out * sizeof *t->tap);
-        tutti_max_pool_backward(r->row, NULL, t->p, 1, t->one_y.data, t->one_tap, NULL,
-                                t->one_dx.data);
+        tutti_max_pool_backward((tutti_exec){r->exec.row, NULL}, t->p, 1, t->one_y.data, t->one_tap,
+                                NULL, t->one_dx.data);
         same_floats(&t->dx, i, &t->one_dx);
     }
-    tutti_average_pool_forward(r->row, r->team, t->p, n, t->x.data, t->y.data);
-    tutti_average_pool_backward(r->row, r->team, t->p, n, t->y.data, NULL, t->dx.data);
+    tutti_average_pool_forward(r->exec, t->p, n, t->x.data, t->y.data);
+    tutti_average_pool_backward(r->exec, t->p, n, t->y.data, NULL, t->dx.data);
     for (size_t i = 0; i < (size_t)n; i++) {
         const float *const x = t->x.data + i * in;
-        tutti_average_pool_forward(r->row, NULL, t->p, 1, x, t->one_y.data);
+        tutti_average_pool_forward((tutti_exec){r->exec.row, NULL}, t->p, 1, x, t->one_y.data);
         same_floats(&t->y, i, &t->one_y);
-        tutti_average_pool_backward(r->row, NULL, t->p, 1, t->one_y.data, NULL, t->one_dx.data);
+        tutti_average_pool_backward((tutti_exec){r->exec.row, NULL}, t->p, 1, t->one_y.data, NULL,
+                                    t->one_dx.data);
         same_floats(&t->dx, i, &t->one_dx);
     }
 }

@@ -19,7 +19,7 @@ static arrays create(size_t in, size_t out)
 
 static void check_and_destroy(arrays *x, const tutti_kernels *row, const char *what)
 {
-    const run r = {row, NULL, false};
+    const run r = {false, {row, NULL}};
     same_bits(&r, what, &x->plain, &x->streamed);
     fenced_destroy(&x->a), fenced_destroy(&x->b), fenced_destroy(&x->mask);
     fenced_destroy(&x->plain), fenced_destroy(&x->streamed);

@@ -11,7 +11,7 @@
 
 struct tutti_team {
     int size;
-    int first_core, cores; /* of the allowed ones: where the members go */
+    int first_core, cores; /* of the allowed ones: where the threads go */
     bool pinned;
     tutti_topology *topology;
 };
@@ -59,7 +59,7 @@ static bool environment_binds(void)
            getenv("KMP_AFFINITY");
 }
 
-static void pin_members(tutti_team *team)
+static void pin_threads(tutti_team *team)
 {
     if (environment_binds() || team->size > team->cores) return;
     team->pinned = true;
@@ -79,7 +79,7 @@ tutti_status tutti_team_create(tutti_team **out, int threads)
     choose_cores(team);
     team->size = threads > 0 ? threads : default_size(team);
     omp_set_dynamic(0);
-    pin_members(team);
+    pin_threads(team);
     *out = team;
     return TUTTI_OK;
 }
@@ -109,9 +109,9 @@ bool tutti_team_is_pinned(const tutti_team *team)
 }
 
 /* Nothing else orders stores around the caches, and waiting for them costs: once a share. */
-static void run_share(tutti_team_job *job, void *arg, int member, int size)
+static void run_share(tutti_team_job *job, void *arg, int thread, int threads)
 {
-    job(arg, member, size);
+    job(arg, thread, threads);
 #ifdef __SSE__
     __builtin_ia32_sfence();
 #endif

@@ -29,20 +29,20 @@ void tutti_tree_stack_init(tutti_tree_stack *stack, int leaves)
     stack->depth = 0;
 }
 
-static bool is_last(const tutti_tree_stack *stack, tutti_subtree node)
+static bool is_last(const tutti_tree_stack *stack, tutti_subtree subtree)
 {
-    return ((long)node.index + 1) << node.level >= stack->leaves;
+    return ((long)subtree.index + 1) << subtree.level >= stack->leaves;
 }
 
 /* A last subtree without a sibling passes up until it has one. */
-static tutti_subtree passed_up(const tutti_tree_stack *stack, tutti_subtree node)
+static tutti_subtree passed_up(const tutti_tree_stack *stack, tutti_subtree subtree)
 {
     const int height = tutti_tree_height(stack->leaves);
-    while (is_last(stack, node) && node.index % 2 == 0 && node.level < height) {
-        node.index /= 2;
-        node.level++;
+    while (is_last(stack, subtree) && subtree.index % 2 == 0 && subtree.level < height) {
+        subtree.index /= 2;
+        subtree.level++;
     }
-    return node;
+    return subtree;
 }
 
 int tutti_tree_push(tutti_tree_stack *stack, tutti_subtree root)

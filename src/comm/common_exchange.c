@@ -122,7 +122,8 @@ static void sum_block(const tutti_exchange *x, size_t begin, size_t count, float
                 *b = place[1];
                 break;
             }
-            tutti_add(x->comm->engine.kernels, NULL, count, place[at], place[at + 1], false, sum);
+            tutti_add((tutti_exec){x->comm->engine.kernels, NULL}, count, place[at], place[at + 1],
+                      false, sum);
             place[at] = sum;
         }
     }
@@ -135,7 +136,8 @@ static void update_block(tutti_exchange *x, size_t begin, size_t end, float *sum
     sum_block(x, begin, end - begin, sums, &a, &b);
     float *const to = (x->whole ? (float *)(void *)x->whole : x->partials[0]) + begin;
     if (x->update) x->update(x->user, a, b, begin, end);
-    else if (b) tutti_add(x->comm->engine.kernels, NULL, end - begin, a, b, false, to);
+    else if (b)
+        tutti_add((tutti_exec){x->comm->engine.kernels, NULL}, end - begin, a, b, false, to);
     else if (to != a) memcpy(to, a, (end - begin) * sizeof *to);
 }
 

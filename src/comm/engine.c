@@ -246,7 +246,7 @@ void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes
 void tutti_engine_add(tutti_engine *e, float *sum, const float *a, const float *b, size_t count)
 {
     if (e->world.add) e->world.add(e->world.user, count);
-    else tutti_add(e->kernels, NULL, count, a, b, false, sum);
+    else tutti_add((tutti_exec){e->kernels, NULL}, count, a, b, false, sum);
 }
 
 void tutti_engine_copy(tutti_engine *e, void *to, const void *from, size_t bytes)

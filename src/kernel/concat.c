@@ -10,8 +10,7 @@ enum { B = TUTTI_BLOCK };
 
 typedef struct concat_job {
     const tutti_ops_kernels *ops;
-    int samples, parts, pixels;
-    const int *c;
+    const tutti_concat_shape *shape;
     const float *const *x, *const *mask;
     float *const *dx;
     const float *dy;
@@ -19,15 +18,10 @@ typedef struct concat_job {
     bool stream; /* all of y, or of every dx, around the caches */
 } concat_job;
 
-static size_t blocks_of(int c)
-{
-    return (size_t)tutti_ceil_div(c, B);
-}
-
 static int channels_before(const concat_job *job, int part)
 {
     int sum = 0;
-    for (int i = 0; i < part; i++) sum += job->c[i];
+    for (int i = 0; i < part; i++) sum += job->shape->c[i];
     return sum;
 }
 
@@ -36,10 +30,10 @@ static void copy_lanes(const concat_job *job, int lanes, const float *from, floa
 {
     if (lanes == B) {
         const tutti_elementwise flat = {.a = from, .y = to, .stream = stream};
-        job->ops->mask(&flat, 0, (size_t)job->pixels * B);
+        job->ops->mask(&flat, 0, (size_t)job->shape->pixels * B);
         return;
     }
-    for (int i = 0; i < job->pixels; i++)
+    for (int i = 0; i < job->shape->pixels; i++)
         memcpy(to + (size_t)i * B, from + (size_t)i * B, (size_t)lanes * sizeof *to);
 }
 
@@ -51,8 +45,8 @@ static void zero_lanes(int pixels, int lanes, float *to)
 /* Part 'part' of one sample, x of which is 'x', into the result's sample y. */
 static void join_part(const concat_job *job, int part, const float *x, float *y)
 {
-    const size_t plane = (size_t)job->pixels * B;
-    const int first = channels_before(job, part), c = job->c[part];
+    const size_t plane = (size_t)job->shape->pixels * B;
+    const int first = channels_before(job, part), c = job->shape->c[part];
     for (int done = 0; done < c;) {
         const int from = done % B, to = (first + done) % B;
         int lanes = B - (from > to ? from : to);
@@ -63,40 +57,40 @@ static void join_part(const concat_job *job, int part, const float *x, float *y)
     }
 }
 
-static void join_share(void *arg, int member, int size)
+static void join_share(void *arg, int thread, int threads)
 {
     const concat_job *job = arg;
-    const int total = channels_before(job, job->parts);
-    const size_t plane = (size_t)job->pixels * B;
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const int total = channels_before(job, job->shape->parts);
+    const size_t plane = (size_t)job->shape->pixels * B;
+    const tutti_range mine = tutti_range_of((size_t)job->shape->n, threads, thread);
     for (size_t n = mine.begin; n < mine.end; n++) {
-        float *y = job->y + n * blocks_of(total) * plane;
-        for (int i = 0; i < job->parts; i++)
-            join_part(job, i, job->x[i] + n * blocks_of(job->c[i]) * plane, y);
+        float *y = job->y + n * tutti_channel_blocks(total) * plane;
+        for (int i = 0; i < job->shape->parts; i++)
+            join_part(job, i, job->x[i] + n * tutti_channel_blocks(job->shape->c[i]) * plane, y);
         if (total % B)
-            zero_lanes(job->pixels, B - total % B, y + (blocks_of(total) - 1) * plane + total % B);
+            zero_lanes(job->shape->pixels, B - total % B,
+                       y + (tutti_channel_blocks(total) - 1) * plane + total % B);
     }
 }
 
 static size_t floats_of(const concat_job *job)
 {
-    const size_t blocks = blocks_of(channels_before(job, job->parts));
-    return (size_t)job->samples * blocks * (size_t)job->pixels * B;
+    const size_t blocks = tutti_channel_blocks(channels_before(job, job->shape->parts));
+    return (size_t)job->shape->n * blocks * (size_t)job->shape->pixels * B;
 }
 
-void tutti_concat(const tutti_kernels *row, tutti_team *team, int n, int parts, const int *c,
-                  int pixels, const float *const *x, float *y)
+void tutti_concat(tutti_exec exec, const tutti_concat_shape *shape, const float *const *x, float *y)
 {
-    concat_job job = {.ops = row->ops, .samples = n, .parts = parts, .pixels = pixels, .c = c};
+    concat_job job = {.ops = exec.row->ops, .shape = shape};
     job.x = x, job.y = y, job.stream = tutti_streams(y, floats_of(&job));
-    tutti_team_run(tutti_team_for(team, floats_of(&job)), join_share, &job);
+    tutti_team_run(tutti_team_for(exec.team, floats_of(&job)), join_share, &job);
 }
 
 /* The channels of a part of one sample out of dy, into dx. */
 static void split_part(const concat_job *job, int part, const float *dy, float *dx)
 {
-    const size_t plane = (size_t)job->pixels * B;
-    const int first = channels_before(job, part), c = job->c[part];
+    const size_t plane = (size_t)job->shape->pixels * B;
+    const int first = channels_before(job, part), c = job->shape->c[part];
     for (int done = 0; done < c;) {
         const int from = (first + done) % B, to = done % B;
         int lanes = B - (from > to ? from : to);
@@ -105,32 +99,32 @@ static void split_part(const concat_job *job, int part, const float *dy, float *
                    dx + (size_t)(done / B) * plane + to, job->stream);
         done += lanes;
     }
-    if (c % B) zero_lanes(job->pixels, B - c % B, dx + (size_t)(c / B) * plane + c % B);
+    if (c % B) zero_lanes(job->shape->pixels, B - c % B, dx + (size_t)(c / B) * plane + c % B);
 }
 
 /* As split_part, with a mask. Whole blocks are masked on the way, others after they were moved. */
 static void split_masked(const concat_job *job, int part, const float *dy, const float *mask,
                          float *dx)
 {
-    const size_t plane = (size_t)job->pixels * B, first = (size_t)channels_before(job, part);
-    const bool whole = first % B == 0 && job->c[part] % B == 0;
+    const size_t plane = (size_t)job->shape->pixels * B, first = (size_t)channels_before(job, part);
+    const bool whole = first % B == 0 && job->shape->c[part] % B == 0;
     if (!whole) split_part(job, part, dy, dx);
     const tutti_elementwise flat = {.a = whole ? dy + first / B * plane : dx,
                                     .mask = mask,
                                     .y = dx,
                                     .stream = whole && job->stream};
-    job->ops->mask(&flat, 0, blocks_of(job->c[part]) * plane);
+    job->ops->mask(&flat, 0, tutti_channel_blocks(job->shape->c[part]) * plane);
 }
 
-static void split_share(void *arg, int member, int size)
+static void split_share(void *arg, int thread, int threads)
 {
     const concat_job *job = arg;
-    const size_t plane = (size_t)job->pixels * B;
-    const size_t total = blocks_of(channels_before(job, job->parts)) * plane;
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const size_t plane = (size_t)job->shape->pixels * B;
+    const size_t total = tutti_channel_blocks(channels_before(job, job->shape->parts)) * plane;
+    const tutti_range mine = tutti_range_of((size_t)job->shape->n, threads, thread);
     for (size_t n = mine.begin; n < mine.end; n++)
-        for (int i = 0; i < job->parts; i++) {
-            const size_t at = n * blocks_of(job->c[i]) * plane;
+        for (int i = 0; i < job->shape->parts; i++) {
+            const size_t at = n * tutti_channel_blocks(job->shape->c[i]) * plane;
             if (!job->dx[i]) continue;
             if (job->mask && job->mask[i])
                 split_masked(job, i, job->dy + n * total, job->mask[i] + at, job->dx[i] + at);
@@ -138,13 +132,12 @@ static void split_share(void *arg, int member, int size)
         }
 }
 
-void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, int parts,
-                           const int *c, int pixels, const float *dy, const float *const *mask,
-                           float *const *dx)
+void tutti_concat_backward(tutti_exec exec, const tutti_concat_shape *shape, const float *dy,
+                           const float *const *mask, float *const *dx)
 {
-    concat_job job = {.ops = row->ops, .samples = n, .parts = parts, .pixels = pixels, .c = c};
+    concat_job job = {.ops = exec.row->ops, .shape = shape};
     job.dy = dy, job.mask = mask, job.dx = dx, job.stream = floats_of(&job) >= TUTTI_STREAMED;
-    for (int i = 0; i < parts; i++)
+    for (int i = 0; i < shape->parts; i++)
         if (dx[i] && (uintptr_t)dx[i] % TUTTI_CACHE_LINE) job.stream = false;
-    tutti_team_run(tutti_team_for(team, floats_of(&job)), split_share, &job);
+    tutti_team_run(tutti_team_for(exec.team, floats_of(&job)), split_share, &job);
 }

@@ -21,8 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/team.h"
-#include "kernel/table.h"
+#include "kernel/exec.h"
 
 typedef struct tutti_conv_shape {
     int c, h, w;                /* input: channels, height, width */
@@ -49,6 +48,15 @@ typedef struct tutti_grains {
     const int *begin;
 } tutti_grains;
 
+/* What every pass of a planned layer gets besides its tensors. */
+typedef struct tutti_task {
+    tutti_team *team; /* NULL: the caller alone; no more threads than planned */
+    void *scratch;
+    int n;                      /* samples; backward-weights takes them from its grains instead */
+    const tutti_grains *grains; /* backward-weights: sample numbers count from the start of x, dy */
+    int outputs;                /* fully connected: see fc.h */
+} tutti_task;
+
 typedef struct tutti_conv tutti_conv; /* a planned convolution; reading it is free of locks */
 
 /* Plans the loops for at most 'n' samples at a time on 'threads' threads with the kernels of 'row'.
@@ -67,19 +75,17 @@ size_t tutti_conv_bias_count(const tutti_conv *conv);
 size_t tutti_conv_scratch(const tutti_conv *conv);
 
 /* y = conv(x, w) + bias, then max(., 0) if relu. bias may be NULL. */
-void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
-                        const float *x, const float *w, const float *bias, bool relu, float *y);
+void tutti_conv_forward(const tutti_conv *conv, const tutti_task *task, const float *x,
+                        const float *w, const float *bias, bool relu, float *y);
 
 /* dx = gradient by x, zero where mask <= 0 (the ReLU of the layer below, whose output is x itself:
  * mask is of x's layout and may be NULL). */
-void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
-                              const float *dy, const float *w, const float *mask, float *dx);
+void tutti_conv_backward_data(const tutti_conv *conv, const tutti_task *task, const float *dy,
+                              const float *w, const float *mask, float *dx);
 
-/* dw and db (may be NULL) = gradient by weights and bias, the tree sum over the grains, whose
- * sample numbers count from the start of x and dy. */
-void tutti_conv_backward_weights(const tutti_conv *conv, tutti_team *team, void *scratch,
-                                 const tutti_grains *grains, const float *x, const float *dy,
-                                 float *dw, float *db);
+/* dw and db (may be NULL) = gradient by weights and bias, the tree sum over the grains. */
+void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task, const float *x,
+                                 const float *dy, float *dw, float *db);
 
 /* One line that explains the plan: blocks, register block, predicted bytes per FLOP. */
 void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes);

@@ -355,23 +355,23 @@ static size_t room_of(const tutti_conv *conv)
     return conv->packed ? tutti_conv_packed_floats(conv, conv->shape.h) : 0;
 }
 
-/* The job as a member of the team sees it. */
-static job own_job(const job *j, int member)
+/* The job as one thread of the team sees it. */
+static job own_job(const job *j, int thread)
 {
     job own = *j;
-    own.room = j->scratch + sums_count(j->conv) + (size_t)member * room_of(j->conv);
+    own.room = j->scratch + sums_count(j->conv) + (size_t)thread * room_of(j->conv);
     return own;
 }
 
-static void sum_parts_member(void *arg, int member, int size)
+static void sum_parts_share(void *arg, int thread, int threads)
 {
-    const job own = own_job(arg, member), *j = &own;
+    const job own = own_job(arg, thread), *j = &own;
     const tutti_conv_gradient *g = &j->conv->gradient;
     const int levels = tutti_tree_height(max_of(j->conv->n, 1));
     const int parts = tutti_conv_gradient_part_count(g),
-              end = tutti_share_begin(parts, size, member + 1);
-    float *stack = j->scratch + member * levels * stack_level(g);
-    for (int i = tutti_share_begin(parts, size, member); i < end; i++) sum_part(j, i, stack);
+              end = tutti_share_begin(parts, threads, thread + 1);
+    float *stack = j->scratch + thread * levels * stack_level(g);
+    for (int i = tutti_share_begin(parts, threads, thread); i < end; i++) sum_part(j, i, stack);
 }
 
 /* ---- fewer parts than threads: grains side by side ---- */
@@ -387,14 +387,14 @@ static size_t gradient_count(const tutti_conv *conv)
     return tutti_conv_weight_count(conv) + tutti_conv_bias_count(conv);
 }
 
-static void sum_grains_member(void *arg, int member, int size)
+static void sum_grains_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const int parts = tutti_conv_gradient_part_count(&j->conv->gradient),
               total = parts * j->grains->count;
-    const int end = tutti_share_begin(total, size, member + 1);
-    for (int i = tutti_share_begin(total, size, member); i < end; i++) {
-        job own = own_job(j, member);
+    const int end = tutti_share_begin(total, threads, thread + 1);
+    for (int i = tutti_share_begin(total, threads, thread); i < end; i++) {
+        job own = own_job(j, thread);
         own.dw = j->scratch + gradient_count(j->conv) * (size_t)(i / parts);
         own.db = own.dw + tutti_conv_weight_count(j->conv);
         const part pt = tutti_conv_gradient_part_of(&j->conv->gradient, i % parts);
@@ -403,12 +403,12 @@ static void sum_grains_member(void *arg, int member, int size)
 }
 
 /* Neighbours pairwise, level by level; a thread does so for its share of the elements. */
-static void join_grains_member(void *arg, int member, int size)
+static void join_grains_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const size_t count = gradient_count(j->conv), weights = tutti_conv_weight_count(j->conv);
-    const size_t begin = count * (size_t)member / (size_t)size;
-    const size_t end = count * ((size_t)member + 1) / (size_t)size;
+    const size_t begin = count * (size_t)thread / (size_t)threads;
+    const size_t end = count * ((size_t)thread + 1) / (size_t)threads;
     for (int step = 1; step < j->grains->count; step *= 2)
         for (int i = 0; i + step < j->grains->count; i += 2 * step) {
             float *restrict to = j->scratch + (size_t)i * count;
@@ -462,11 +462,11 @@ static void plain_feature(const job *j, int k)
     if (j->db) j->db[k] = plain_tree(j, 0, j->grains->count, k, -1, 0, 0);
 }
 
-static void plain_member(void *arg, int member, int size)
+static void plain_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
-    const int end = tutti_share_begin(j->conv->shape.k, size, member + 1);
-    for (int k = tutti_share_begin(j->conv->shape.k, size, member); k < end; k++)
+    const int end = tutti_share_begin(j->conv->shape.k, threads, thread + 1);
+    for (int k = tutti_share_begin(j->conv->shape.k, threads, thread); k < end; k++)
         plain_feature(j, k);
 }
 
@@ -474,21 +474,22 @@ static void run_plain(job *j, tutti_team *team)
 {
     memset(j->dw, 0, tutti_conv_weight_count(j->conv) * sizeof(float));
     if (j->db) memset(j->db, 0, tutti_conv_bias_count(j->conv) * sizeof(float));
-    if (j->grains->count) tutti_team_run(team, plain_member, j);
+    if (j->grains->count) tutti_team_run(team, plain_share, j);
 }
 
-void tutti_conv_backward_weights(const tutti_conv *conv, tutti_team *team, void *scratch,
-                                 const tutti_grains *grains, const float *x, const float *dy,
-                                 float *dw, float *db)
+void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task, const float *x,
+                                 const float *dy, float *dw, float *db)
 {
-    job j = {conv, grains, x, dy, dw, db, scratch, NULL};
+    tutti_team *const team = task->team;
+    const tutti_grains *grains = task->grains;
+    job j = {conv, grains, x, dy, dw, db, task->scratch, NULL};
     TUTTI_ASSERT(tutti_team_size(team) <= conv->threads && grains->count <= conv->n);
     if (conv->plain) {
         run_plain(&j, team);
     } else if (splits_grains(conv, tutti_team_size(team)) && grains->count > 1) {
-        tutti_team_run(team, sum_grains_member, &j);
-        tutti_team_run(team, join_grains_member, &j);
+        tutti_team_run(team, sum_grains_share, &j);
+        tutti_team_run(team, join_grains_share, &j);
     } else {
-        tutti_team_run(team, sum_parts_member, &j);
+        tutti_team_run(team, sum_parts_share, &j);
     }
 }

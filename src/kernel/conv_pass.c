@@ -225,16 +225,16 @@ static void run_stretch(const job *j, stretch s, int begin, int end, float *scra
     }
 }
 
-static void run_member(void *arg, int member, int size)
+static void run_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const tutti_conv_pass *pass = j->pass;
     const int items = j->n * tutti_ceil_div(pass->rows, pass->blocks.rows);
     const int total = items * groups_of_tiles(pass);
-    const int begin = tutti_share_begin(total, size, member);
-    const int end = tutti_share_begin(total, size, member + 1);
+    const int begin = tutti_share_begin(total, threads, thread);
+    const int end = tutti_share_begin(total, threads, thread + 1);
     const size_t own = own_scratch(j->conv, pass);
-    float *const scratch = own ? j->scratch + own * (size_t)member : NULL;
+    float *const scratch = own ? j->scratch + own * (size_t)thread : NULL;
     for (int at = begin; at < end;) {
         const int group = at / items, stop = min_of(end, (group + 1) * items);
         run_stretch(j, stretch_of(pass, group), at - group * items, stop - group * items, scratch);
@@ -254,7 +254,7 @@ static void run_pass(job *j, tutti_team *team)
 {
     j->stream = streams(j);
     TUTTI_ASSERT(tutti_team_size(team) <= j->conv->threads);
-    tutti_team_run(team, run_member, j);
+    tutti_team_run(team, run_share, j);
 }
 
 /* ---- shapes without a fast path, element by element ---- */
@@ -283,33 +283,33 @@ static void plain_block(const job *j, int sample, int block)
             }
 }
 
-static void plain_member(void *arg, int member, int size)
+static void plain_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const bool backward = j->pass == &j->conv->backward;
     const int blocks = tutti_ceil_div(backward ? j->conv->shape.c : j->conv->shape.k, TUTTI_BLOCK);
-    const int end = tutti_share_begin(j->n * blocks, size, member + 1);
-    for (int at = tutti_share_begin(j->n * blocks, size, member); at < end; at++)
+    const int end = tutti_share_begin(j->n * blocks, threads, thread + 1);
+    for (int at = tutti_share_begin(j->n * blocks, threads, thread); at < end; at++)
         plain_block(j, at / blocks, at % blocks);
 }
 
-void tutti_conv_forward(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
-                        const float *x, const float *w, const float *bias, bool relu, float *y)
+void tutti_conv_forward(const tutti_conv *conv, const tutti_task *task, const float *x,
+                        const float *w, const float *bias, bool relu, float *y)
 {
-    job j = {conv, &conv->forward, n, x, w, bias, NULL, relu, false, y, scratch};
-    const tutti_winograd_job tiles = {conv, false, n, x, w, bias, NULL, relu, y};
-    if (conv->winograd) tutti_winograd_run(&tiles, team, scratch);
-    else if (conv->plain) tutti_team_run(team, plain_member, &j);
-    else run_pass(&j, team);
+    job j = {conv, &conv->forward, task->n, x, w, bias, NULL, relu, false, y, task->scratch};
+    const tutti_winograd_job tiles = {conv, false, task->n, x, w, bias, NULL, relu, y};
+    if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
+    else if (conv->plain) tutti_team_run(task->team, plain_share, &j);
+    else run_pass(&j, task->team);
 }
 
-void tutti_conv_backward_data(const tutti_conv *conv, tutti_team *team, void *scratch, int n,
-                              const float *dy, const float *w, const float *mask, float *dx)
+void tutti_conv_backward_data(const tutti_conv *conv, const tutti_task *task, const float *dy,
+                              const float *w, const float *mask, float *dx)
 {
     TUTTI_ASSERT(!conv->shape.compact);
-    job j = {conv, &conv->backward, n, dy, w, NULL, mask, false, false, dx, scratch};
-    const tutti_winograd_job tiles = {conv, true, n, dy, w, NULL, mask, false, dx};
-    if (conv->winograd) tutti_winograd_run(&tiles, team, scratch);
-    else if (conv->plain) tutti_team_run(team, plain_member, &j);
-    else run_pass(&j, team);
+    job j = {conv, &conv->backward, task->n, dy, w, NULL, mask, false, false, dx, task->scratch};
+    const tutti_winograd_job tiles = {conv, true, task->n, dy, w, NULL, mask, false, dx};
+    if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
+    else if (conv->plain) tutti_team_run(task->team, plain_share, &j);
+    else run_pass(&j, task->team);
 }

@@ -10,10 +10,10 @@ typedef struct flat_job {
     size_t blocks;
 } flat_job;
 
-static void run_share(void *arg, int member, int size)
+static void run_share(void *arg, int thread, int threads)
 {
     const flat_job *job = arg;
-    const tutti_range mine = tutti_range_of(job->blocks, size, member);
+    const tutti_range mine = tutti_range_of(job->blocks, threads, thread);
     job->kernel(job->flat, mine.begin * TUTTI_BLOCK, mine.end * TUTTI_BLOCK);
 }
 

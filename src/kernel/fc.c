@@ -29,9 +29,8 @@ enum {
 };
 
 tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
-                             const tutti_caches *caches, int n, int threads)
+                             const tutti_caches *caches, int threads)
 {
-    (void)n;
     tutti_fc *fc = NULL;
     TUTTI_TRY(tutti_alloc(&fc, 1, sizeof *fc));
     *fc = (tutti_fc){.in = tutti_fc_filled(in),
@@ -92,18 +91,18 @@ void tutti_fc_explain(const tutti_fc *fc, int n, char *text, size_t bytes)
              CHAIN_PIECE, floats * sizeof(float) / (2.0 * n * fc->in * fc->out));
 }
 
-tutti_fc_part tutti_fc_part_of(int a, int b, int member, int size)
+tutti_fc_part tutti_fc_part_of(int a, int b, int thread, int threads)
 {
     int parts_a = 1;
     long best = -1;
-    for (int p = size; p >= 1; p--) {
-        const long largest = (long)tutti_ceil_div(a, p) * tutti_ceil_div(b, size / p);
+    for (int p = threads; p >= 1; p--) {
+        const long largest = (long)tutti_ceil_div(a, p) * tutti_ceil_div(b, threads / p);
         if (best < 0 || largest < best) {
             best = largest;
             parts_a = p;
         }
     }
-    const int parts_b = size / parts_a, i = member % parts_a, j = member / parts_a;
+    const int parts_b = threads / parts_a, i = thread % parts_a, j = thread / parts_a;
     if (j >= parts_b) return (tutti_fc_part){0, 0, 0, 0};
     return (tutti_fc_part){tutti_share_begin(a, parts_a, i), tutti_share_begin(a, parts_a, i + 1),
                            tutti_share_begin(b, parts_b, j), tutti_share_begin(b, parts_b, j + 1)};
@@ -164,21 +163,29 @@ static void forward_piece(const forward_pass *pass, const tutti_fc_part *part, i
     }
 }
 
-static void forward_member(void *arg, int member, int size)
+static void forward_share(void *arg, int thread, int threads)
 {
     const forward_pass *pass = arg;
     const tutti_fc_part part =
-        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), pass->n, member, size);
-    float *x = pass->packed + (size_t)member * packed_floats(pass->fc, pass->n);
+        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), pass->n, thread, threads);
+    float *x = pass->packed + (size_t)thread * packed_floats(pass->fc, pass->n);
     for (int sample = part.b; sample < part.b_end; sample += FORWARD_SAMPLES)
         for (int input = 0; input < pass->fc->in; input += CHAIN_PIECE)
             forward_piece(pass, &part, sample, tutti_fc_least(sample + FORWARD_SAMPLES, part.b_end),
                           input, x);
 }
 
-void tutti_fc_forward(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
-                      const float *x, const float *w, const float *bias, bool relu, float *y)
+void tutti_fc_forward(const tutti_fc *fc, const tutti_task *task, const float *x, const float *w,
+                      const float *bias, bool relu, float *y)
 {
-    forward_pass pass = {fc, n, tutti_fc_filled(outputs), x, w, bias, relu, y, scratch};
-    tutti_team_run(team, forward_member, &pass);
+    forward_pass pass = {.fc = fc,
+                         .n = task->n,
+                         .outputs = tutti_fc_filled(task->outputs),
+                         .x = x,
+                         .w = w,
+                         .bias = bias,
+                         .relu = relu,
+                         .y = y,
+                         .packed = task->scratch};
+    tutti_team_run(task->team, forward_share, &pass);
 }

@@ -82,11 +82,11 @@ typedef struct data_pass {
     data_piece_shape piece;
 } data_pass;
 
-static void data_pack_member(void *arg, int member, int size)
+static void data_pack_share(void *arg, int thread, int threads)
 {
     const data_pass *pass = arg;
     const tutti_fc_part part =
-        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(pass->n), member, size);
+        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(pass->n), thread, threads);
     const int sample = part.b * TUTTI_BLOCK, column = part.a * TUTTI_BLOCK;
     const size_t block = dy_block_floats(pass->outputs);
     pass->fc->kernels->pack_transposed(
@@ -99,7 +99,7 @@ static void data_pack_member(void *arg, int member, int size)
 typedef struct data_piece {
     const data_pass *pass;
     const tutti_fc_part *part;
-    int input, input_end, member;
+    int input, input_end, thread;
     int leaves, panels;
 } data_piece;
 
@@ -116,7 +116,7 @@ static data_panel panel_of(const data_piece *piece, int panel)
     return (data_panel){
         .block = piece->part->b + first,
         .blocks = tutti_share_begin(blocks, piece->panels, panel + 1) - first,
-        .stack = piece->pass->stacks + piece->member * piece->pass->piece.stack +
+        .stack = piece->pass->stacks + piece->thread * piece->pass->piece.stack +
                  (size_t)first * TUTTI_BLOCK * (piece->input_end - piece->input),
     };
 }
@@ -201,11 +201,11 @@ static void data_inputs(const data_piece *piece)
     for (int p = 0; p < piece->panels; p++) data_unpack(piece, p);
 }
 
-static void data_member(void *arg, int member, int size)
+static void data_share(void *arg, int thread, int threads)
 {
     const data_pass *pass = arg;
     const tutti_fc_part mine =
-        tutti_fc_part_of(tutti_fc_blocks(pass->fc->in), tutti_fc_blocks(pass->n), member, size);
+        tutti_fc_part_of(tutti_fc_blocks(pass->fc->in), tutti_fc_blocks(pass->n), thread, threads);
     const int end = mine.a_end * TUTTI_BLOCK, step = TUTTI_FC_SAMPLES / TUTTI_BLOCK;
     for (int b = mine.b; b < mine.b_end; b += step) {
         const tutti_fc_part part = {mine.a, mine.a_end, b, tutti_fc_least(b + step, mine.b_end)};
@@ -215,7 +215,7 @@ static void data_member(void *arg, int member, int size)
                 .part = &part,
                 .input = i,
                 .input_end = tutti_fc_least(i + pass->piece.inputs, end),
-                .member = member,
+                .thread = thread,
                 .leaves = leaves_of(pass->outputs),
                 .panels = tutti_ceil_div(part.b_end - part.b, pass->fc->kernels->data_blocks),
             });
@@ -246,13 +246,13 @@ static void few_leaf(const data_pass *pass, float *stack, int leaf, int leaves, 
     });
 }
 
-static void few_member(void *arg, int member, int size)
+static void few_share(void *arg, int thread, int threads)
 {
     const data_pass *pass = arg;
     const int blocks = tutti_fc_blocks(pass->fc->in), leaves = leaves_of(pass->outputs);
-    const int begin = tutti_share_begin(blocks, size, member) * TUTTI_BLOCK;
-    const int end = tutti_share_begin(blocks, size, member + 1) * TUTTI_BLOCK;
-    float *stack = pass->stacks + member * pass->piece.stack;
+    const int begin = tutti_share_begin(blocks, threads, thread) * TUTTI_BLOCK;
+    const int end = tutti_share_begin(blocks, threads, thread + 1) * TUTTI_BLOCK;
+    float *stack = pass->stacks + thread * pass->piece.stack;
     for (int i = begin; i < end; i += pass->piece.inputs)
         for (int leaf = 0; leaf < leaves; leaf++)
             few_leaf(pass, stack, leaf, leaves, i, tutti_fc_least(pass->piece.inputs, end - i));
@@ -260,44 +260,44 @@ static void few_member(void *arg, int member, int size)
 
 /* ---- the pass ---- */
 
-static void backward_data(data_pass *pass, tutti_team *team, void *scratch)
+static void backward_data(data_pass *pass, const tutti_task *task)
 {
     const tutti_fc *fc = pass->fc;
-    TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
-    tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
+    TUTTI_ASSERT(tutti_team_size(task->team) <= fc->threads);
+    tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
     pass->piece = piece_of(fc, pass->n);
     pass->stacks = tutti_fc_take(&arena, pass->piece.stack * fc->threads);
     if (is_few(fc, pass->n)) {
-        tutti_team_run(team, few_member, pass);
+        tutti_team_run(task->team, few_share, pass);
         return;
     }
     pass->dy_transposed =
         tutti_fc_take(&arena, (size_t)tutti_fc_blocks(pass->n) * dy_block_floats(pass->outputs));
-    tutti_team_run(team, data_pack_member, pass);
-    tutti_team_run(team, data_member, pass);
+    tutti_team_run(task->team, data_pack_share, pass);
+    tutti_team_run(task->team, data_share, pass);
 }
 
-void tutti_fc_backward_data(const tutti_fc *fc, tutti_team *team, void *scratch, int n, int outputs,
-                            const float *dy, const float *w, const float *mask, float *dx)
+void tutti_fc_backward_data(const tutti_fc *fc, const tutti_task *task, const float *dy,
+                            const float *w, const float *mask, float *dx)
 {
-    if (outputs == 0) {
-        memset(dx, 0, (size_t)n * fc->in * sizeof *dx);
+    if (task->outputs == 0) {
+        memset(dx, 0, (size_t)task->n * fc->in * sizeof *dx);
         return;
     }
+    const int outputs = tutti_fc_filled(task->outputs);
     data_pass pass = {.fc = fc,
-                      .n = n,
-                      .outputs = tutti_fc_filled(outputs),
+                      .n = task->n,
+                      .outputs = outputs,
                       .dy = dy,
-                      .dy_row = (size_t)tutti_fc_filled(outputs),
+                      .dy_row = (size_t)outputs,
                       .w = w,
                       .mask = mask,
                       .dx = dx};
-    backward_data(&pass, team, scratch);
+    backward_data(&pass, task);
 }
 
-int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scratch, int n,
-                                 int first, int end, const float *dy, const float *w,
-                                 float *const partial[])
+int tutti_fc_backward_data_roots(const tutti_fc *fc, const tutti_task *task, int first, int end,
+                                 const float *dy, const float *w, float *const partial[])
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     const int count = tutti_tree_roots(roots, tutti_fc_leaves(fc), first, end);
@@ -307,13 +307,13 @@ int tutti_fc_backward_data_roots(const tutti_fc *fc, tutti_team *team, void *scr
         const int from = (roots[r].index << roots[r].level) * TUTTI_FC_LEAF;
         const int to = tutti_fc_least(from + (TUTTI_FC_LEAF << roots[r].level), fc->out);
         data_pass pass = {.fc = fc,
-                          .n = n,
+                          .n = task->n,
                           .outputs = to - from,
                           .dy = dy + (from - begin),
                           .dy_row = (size_t)held,
                           .w = w + (size_t)(from - begin) * fc->in,
                           .dx = partial[r]};
-        backward_data(&pass, team, scratch);
+        backward_data(&pass, task);
     }
     return count;
 }

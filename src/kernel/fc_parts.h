@@ -55,8 +55,8 @@ typedef struct tutti_fc_part {
     int a, a_end, b, b_end;
 } tutti_fc_part;
 
-/* The part of member 'member' of 'size' of an output of a x b pieces: the grid of parts whose
+/* The part of thread 'thread' of 'threads' of an output of a x b pieces: the grid of parts whose
  * largest part is smallest, rather cut along a. */
-tutti_fc_part tutti_fc_part_of(int a, int b, int member, int size);
+tutti_fc_part tutti_fc_part_of(int a, int b, int thread, int threads);
 
 #endif

@@ -70,14 +70,14 @@ typedef struct weights_pass {
     bool stream;
 } weights_pass;
 
-static void weights_pack_member(void *arg, int member, int size)
+static void weights_pack_share(void *arg, int thread, int threads)
 {
     const weights_pass *pass = arg;
     const size_t block = (size_t)pass->n * TUTTI_BLOCK;
-    const int i = tutti_share_begin(tutti_fc_blocks(pass->fc->in), size, member);
-    const int i_end = tutti_share_begin(tutti_fc_blocks(pass->fc->in), size, member + 1);
-    const int o = tutti_share_begin(tutti_fc_blocks(pass->outputs), size, member);
-    const int o_end = tutti_share_begin(tutti_fc_blocks(pass->outputs), size, member + 1);
+    const int i = tutti_share_begin(tutti_fc_blocks(pass->fc->in), threads, thread);
+    const int i_end = tutti_share_begin(tutti_fc_blocks(pass->fc->in), threads, thread + 1);
+    const int o = tutti_share_begin(tutti_fc_blocks(pass->outputs), threads, thread);
+    const int o_end = tutti_share_begin(tutti_fc_blocks(pass->outputs), threads, thread + 1);
     pass->fc->kernels->pack(pass->n, (i_end - i) * TUTTI_BLOCK, pass->x + i * TUTTI_BLOCK,
                             (size_t)pass->fc->in, pass->x_packed + i * block, block);
     pass->fc->kernels->pack(pass->n, (o_end - o) * TUTTI_BLOCK, pass->dy + o * TUTTI_BLOCK,
@@ -110,7 +110,7 @@ static void weights_run(const weights_pass *pass, tutti_fc_weights_job *job)
 
 /* A panel of outputs for inputs 'input' .. 'input_end'-1, run after run. */
 static void weights_panel(const weights_pass *pass, int block, int block_end, int input,
-                          int input_end, int member)
+                          int input_end, int thread)
 {
     const size_t packed = (size_t)pass->n * TUTTI_BLOCK;
     tutti_fc_weights_job job = {
@@ -122,8 +122,8 @@ static void weights_panel(const weights_pass *pass, int block, int block_end, in
         .x_block = packed,
         .dy = pass->dy_packed + block * packed,
         .dy_block = packed,
-        .near = pass->near + (size_t)member * TUTTI_FC_NEAR_STACK,
-        .far = pass->far + (size_t)member * pass->far_floats,
+        .near = pass->near + (size_t)thread * TUTTI_FC_NEAR_STACK,
+        .far = pass->far + (size_t)thread * pass->far_floats,
         .levels = tutti_tree_height(pass->plan.runs) + 1,
         .dw = pass->dw + ((size_t)block * pass->fc->in + input) * TUTTI_BLOCK,
         .dw_block = (size_t)pass->fc->in * TUTTI_BLOCK,
@@ -132,7 +132,7 @@ static void weights_panel(const weights_pass *pass, int block, int block_end, in
     for (job.run = 0; job.run < job.runs; job.run++) weights_run(pass, &job);
 }
 
-static void weights_bias(const weights_pass *pass, const tutti_fc_part *part, int member)
+static void weights_bias(const weights_pass *pass, const tutti_fc_part *part, int thread)
 {
     const size_t packed = (size_t)pass->n * TUTTI_BLOCK;
     const tutti_fc_weights_job job = {
@@ -142,48 +142,49 @@ static void weights_bias(const weights_pass *pass, const tutti_fc_part *part, in
         .first = true,
         .dy = pass->dy_packed + part->a * packed,
         .dy_block = packed,
-        .near = pass->near + (size_t)member * TUTTI_FC_NEAR_STACK,
+        .near = pass->near + (size_t)thread * TUTTI_FC_NEAR_STACK,
     };
     pass->fc->kernels->bias(&job, pass->db + part->a * TUTTI_BLOCK);
 }
 
-static void weights_member(void *arg, int member, int size)
+static void weights_share(void *arg, int thread, int threads)
 {
     const weights_pass *pass = arg;
     const tutti_fc *fc = pass->fc;
     const tutti_fc_part part =
-        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(fc->in), member, size);
+        tutti_fc_part_of(tutti_fc_blocks(pass->outputs), tutti_fc_blocks(fc->in), thread, threads);
     const int blocks = part.a_end - part.a, end = part.b_end * TUTTI_BLOCK;
     const int panels = tutti_ceil_div(blocks, fc->kernels->weights_blocks);
     for (int i = part.b * TUTTI_BLOCK; i < end; i += pass->inputs)
         for (int p = 0; p < panels; p++)
             weights_panel(pass, part.a + tutti_share_begin(blocks, panels, p),
                           part.a + tutti_share_begin(blocks, panels, p + 1), i,
-                          tutti_fc_least(i + pass->inputs, end), member);
-    if (pass->db && part.b == 0 && blocks > 0) weights_bias(pass, &part, member);
+                          tutti_fc_least(i + pass->inputs, end), thread);
+    if (pass->db && part.b == 0 && blocks > 0) weights_bias(pass, &part, thread);
 }
 
-void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scratch,
-                               const tutti_grains *grains, int outputs, const float *x,
+void tutti_fc_backward_weights(const tutti_fc *fc, const tutti_task *task, const float *x,
                                const float *dy, float *dw, float *db)
 {
-    TUTTI_ASSERT(tutti_team_size(team) <= fc->threads);
-    const size_t count = (size_t)tutti_fc_filled(outputs) * fc->in;
+    TUTTI_ASSERT(tutti_team_size(task->team) <= fc->threads);
+    const tutti_grains *grains = task->grains;
+    const int outputs = tutti_fc_filled(task->outputs);
+    const size_t count = (size_t)outputs * fc->in;
     if (grains->count == 0) {
         memset(dw, 0, count * sizeof *dw);
-        if (db) memset(db, 0, (size_t)tutti_fc_filled(outputs) * sizeof *db);
+        if (db) memset(db, 0, (size_t)outputs * sizeof *db);
         return;
     }
     const int first = grains->begin[0], n = grains->begin[grains->count] - first;
-    tutti_arena arena = {.base = scratch, .bytes = tutti_fc_scratch(fc, n)};
+    tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, n)};
     weights_pass pass = {
         .fc = fc,
         .grains = grains,
         .plan = plan_runs(fc, grains, n),
         .n = n,
-        .outputs = tutti_fc_filled(outputs),
+        .outputs = outputs,
         .x = x + (size_t)first * fc->in,
-        .dy = dy + (size_t)first * tutti_fc_filled(outputs),
+        .dy = dy + (size_t)first * outputs,
         .dw = dw,
         .db = db,
         .x_packed = tutti_fc_take(&arena, (size_t)n * fc->in),
@@ -195,6 +196,6 @@ void tutti_fc_backward_weights(const tutti_fc *fc, tutti_team *team, void *scrat
     };
     const bool alone = pass.plan.runs == 1 && pass.plan.piece >= n;
     pass.inputs = alone && !pass.plan.sweep ? INPUTS : FAR_INPUTS;
-    tutti_team_run(team, weights_pack_member, &pass);
-    tutti_team_run(team, weights_member, &pass);
+    tutti_team_run(task->team, weights_pack_share, &pass);
+    tutti_team_run(task->team, weights_share, &pass);
 }

@@ -16,74 +16,73 @@ static int min_int(int a, int b)
 /* ---- activations: threads share (sample, block) planes, or samples ---- */
 
 typedef struct move_job {
-    int samples, c;
-    size_t pixels;
+    tutti_extent extent;
     const float *from;
     float *to;
     const tutti_ops_kernels *ops; /* of those that have a kernel */
     bool stream;
 } move_job;
 
-static size_t blocks_of(int c)
+/* Floats without those that fill up. */
+static size_t compact_floats(tutti_extent extent)
 {
-    return (size_t)tutti_ceil_div(c, B);
+    return (size_t)extent.n * (size_t)extent.c * (size_t)extent.pixels;
 }
 
 static void run(tutti_team *team, tutti_team_job *share, move_job *job)
 {
-    const size_t floats = (size_t)job->samples * (size_t)job->c * job->pixels;
+    const size_t floats = compact_floats(job->extent);
     tutti_team_run(tutti_team_for(team, floats), share, job);
 }
 
-static void to_blocked_share(void *arg, int member, int size)
+static void to_blocked_share(void *arg, int thread, int threads)
 {
     const move_job *job = arg;
-    const size_t blocks = blocks_of(job->c), c = (size_t)job->c;
-    const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
+    const size_t blocks = tutti_channel_blocks(job->extent.c), c = (size_t)job->extent.c;
+    const size_t pixels = (size_t)job->extent.pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n * blocks, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t channel = i / blocks * c + i % blocks * B;
-        job->ops->block_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
-                              job->from + channel * job->pixels, job->to + i * job->pixels * B,
-                              job->stream);
+        job->ops->block_plane(pixels, min_int(B, job->extent.c - (int)(i % blocks) * B),
+                              job->from + channel * pixels, job->to + i * pixels * B, job->stream);
     }
 }
 
-void tutti_nchw_to_blocked(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                           const float *nchw, float *blocked)
+void tutti_nchw_to_blocked(tutti_exec exec, tutti_extent extent, const float *nchw, float *blocked)
 {
-    const size_t floats = (size_t)n * blocks_of(c) * (size_t)pixels * B;
-    move_job job = {n, c, (size_t)pixels, nchw, blocked, row->ops, tutti_streams(blocked, floats)};
-    run(team, to_blocked_share, &job);
+    const bool stream = tutti_streams(blocked, tutti_extent_floats(extent));
+    move_job job = {extent, nchw, blocked, exec.row->ops, stream};
+    run(exec.team, to_blocked_share, &job);
 }
 
-static void from_blocked_share(void *arg, int member, int size)
+static void from_blocked_share(void *arg, int thread, int threads)
 {
     const move_job *job = arg;
-    const size_t blocks = blocks_of(job->c), c = (size_t)job->c;
-    const tutti_range mine = tutti_range_of((size_t)job->samples * blocks, size, member);
+    const size_t blocks = tutti_channel_blocks(job->extent.c), c = (size_t)job->extent.c;
+    const size_t pixels = (size_t)job->extent.pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n * blocks, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const size_t channel = i / blocks * c + i % blocks * B;
-        job->ops->unblock_plane(job->pixels, min_int(B, job->c - (int)(i % blocks) * B),
-                                job->from + i * job->pixels * B, job->to + channel * job->pixels,
+        job->ops->unblock_plane(pixels, min_int(B, job->extent.c - (int)(i % blocks) * B),
+                                job->from + i * pixels * B, job->to + channel * pixels,
                                 job->stream);
     }
 }
 
 /* Only whole lines of a plane are stored around the caches. */
-void tutti_blocked_to_nchw(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                           const float *blocked, float *nchw)
+void tutti_blocked_to_nchw(tutti_exec exec, tutti_extent extent, const float *blocked, float *nchw)
 {
-    const size_t floats = (size_t)n * (size_t)c * (size_t)pixels;
-    move_job job = {n, c, (size_t)pixels, blocked, nchw, row->ops, false};
-    job.stream = pixels % TUTTI_BLOCK == 0 && tutti_streams(nchw, floats);
-    run(team, from_blocked_share, &job);
+    const bool lines = extent.pixels % TUTTI_BLOCK == 0;
+    const bool stream = lines && tutti_streams(nchw, compact_floats(extent));
+    move_job job = {extent, blocked, nchw, exec.row->ops, stream};
+    run(exec.team, from_blocked_share, &job);
 }
 
-static void to_nhwc_share(void *arg, int member, int size)
+static void to_nhwc_share(void *arg, int thread, int threads)
 {
     const move_job *job = arg;
-    const size_t c = (size_t)job->c, pixels = job->pixels;
-    const tutti_range mine = tutti_range_of((size_t)job->samples * pixels, size, member);
+    const size_t c = (size_t)job->extent.c, pixels = (size_t)job->extent.pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n * pixels, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const float *from = job->from + i / pixels * c * pixels + i % pixels;
         for (size_t channel = 0; channel < c; channel++)
@@ -91,17 +90,17 @@ static void to_nhwc_share(void *arg, int member, int size)
     }
 }
 
-void tutti_nchw_to_nhwc(tutti_team *team, int n, int c, int pixels, const float *nchw, float *nhwc)
+void tutti_nchw_to_nhwc(tutti_team *team, tutti_extent extent, const float *nchw, float *nhwc)
 {
-    move_job job = {n, c, (size_t)pixels, nchw, nhwc, NULL, false};
+    move_job job = {extent, nchw, nhwc, NULL, false};
     run(team, to_nhwc_share, &job);
 }
 
-static void from_nhwc_share(void *arg, int member, int size)
+static void from_nhwc_share(void *arg, int thread, int threads)
 {
     const move_job *job = arg;
-    const size_t c = (size_t)job->c, pixels = job->pixels;
-    const tutti_range mine = tutti_range_of((size_t)job->samples * pixels, size, member);
+    const size_t c = (size_t)job->extent.c, pixels = (size_t)job->extent.pixels;
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n * pixels, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         float *to = job->to + i / pixels * c * pixels + i % pixels;
         for (size_t channel = 0; channel < c; channel++)
@@ -109,9 +108,9 @@ static void from_nhwc_share(void *arg, int member, int size)
     }
 }
 
-void tutti_nhwc_to_nchw(tutti_team *team, int n, int c, int pixels, const float *nhwc, float *nchw)
+void tutti_nhwc_to_nchw(tutti_team *team, tutti_extent extent, const float *nhwc, float *nchw)
 {
-    move_job job = {n, c, (size_t)pixels, nhwc, nchw, NULL, false};
+    move_job job = {extent, nhwc, nchw, NULL, false};
     run(team, from_nhwc_share, &job);
 }
 
@@ -192,17 +191,17 @@ static weight_tile tile_of(const tutti_weight_shape *shape, size_t i)
                          .k = min_int(B, shape->k - k0)};
 }
 
-static tutti_range tiles_of(const tutti_weight_shape *shape, int size, int member)
+static tutti_range tiles_of(const tutti_weight_shape *shape, int threads, int thread)
 {
     const size_t tile = taps_of(shape) * (shape->compact ? (size_t)shape->c : B) * B;
-    return tutti_range_of(tutti_weight_blocked_count(shape) / tile, size, member);
+    return tutti_range_of(tutti_weight_blocked_count(shape) / tile, threads, thread);
 }
 
-static void from_torch_share(void *arg, int member, int size)
+static void from_torch_share(void *arg, int thread, int threads)
 {
     const weight_job *job = arg;
     const size_t taps = taps_of(job->shape), next_k = (size_t)job->shape->c * taps;
-    const tutti_range mine = tiles_of(job->shape, size, member);
+    const tutti_range mine = tiles_of(job->shape, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const weight_tile tile = tile_of(job->shape, i);
         const float *from = job->from + tile.torch;
@@ -222,11 +221,11 @@ void tutti_weights_from_torch(tutti_team *team, const tutti_weight_shape *shape,
     tutti_team_run(tutti_team_for(team, tutti_weight_blocked_count(shape)), from_torch_share, &job);
 }
 
-static void to_torch_share(void *arg, int member, int size)
+static void to_torch_share(void *arg, int thread, int threads)
 {
     const weight_job *job = arg;
     const size_t taps = taps_of(job->shape), next_k = (size_t)job->shape->c * taps;
-    const tutti_range mine = tiles_of(job->shape, size, member);
+    const tutti_range mine = tiles_of(job->shape, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         const weight_tile tile = tile_of(job->shape, i);
         const float *from = job->from + tile.at;

@@ -7,19 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/team.h"
-#include "kernel/table.h"
+#include "kernel/exec.h"
 
 /* ---- activations ---- */
 
 /* [n][c][pixels] <-> [n][c/16][pixels][16] */
-void tutti_nchw_to_blocked(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                           const float *nchw, float *blocked);
-void tutti_blocked_to_nchw(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                           const float *blocked, float *nchw);
+void tutti_nchw_to_blocked(tutti_exec exec, tutti_extent extent, const float *nchw, float *blocked);
+void tutti_blocked_to_nchw(tutti_exec exec, tutti_extent extent, const float *blocked, float *nchw);
 /* [n][c][pixels] <-> [n][pixels][c], compact */
-void tutti_nchw_to_nhwc(tutti_team *team, int n, int c, int pixels, const float *nchw, float *nhwc);
-void tutti_nhwc_to_nchw(tutti_team *team, int n, int c, int pixels, const float *nhwc, float *nchw);
+void tutti_nchw_to_nhwc(tutti_team *team, tutti_extent extent, const float *nchw, float *nhwc);
+void tutti_nhwc_to_nchw(tutti_team *team, tutti_extent extent, const float *nhwc, float *nchw);
 
 /* ---- weights ----
  *

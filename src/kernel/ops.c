@@ -6,108 +6,98 @@
 #include "kernel/elementwise.h"
 #include "kernel/work.h"
 
-static size_t blocks_of(int c)
-{
-    return (size_t)tutti_ceil_div(c, TUTTI_BLOCK);
-}
-
 /* ---- vectors ---- */
 
-void tutti_add(const tutti_kernels *row, tutti_team *team, size_t count, const float *a,
-               const float *b, bool relu, float *y)
+void tutti_add(tutti_exec exec, size_t count, const float *a, const float *b, bool relu, float *y)
 {
     const tutti_elementwise flat = {.a = a, .b = b, .y = y, .relu = relu};
-    tutti_elementwise_run(team, row->ops->add, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->add, &flat, count);
 }
 
-void tutti_scale(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
-                 const float *x, float *y)
+void tutti_scale(tutti_exec exec, size_t count, float factor, const float *x, float *y)
 {
     const tutti_elementwise flat = {.a = x, .y = y, .factor = factor};
-    tutti_elementwise_run(team, row->ops->scale, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->scale, &flat, count);
 }
 
-void tutti_axpy(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
-                const float *x, float *y)
+void tutti_axpy(tutti_exec exec, size_t count, float factor, const float *x, float *y)
 {
     const tutti_elementwise flat = {.a = x, .y = y, .factor = factor};
-    tutti_elementwise_run(team, row->ops->axpy, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->axpy, &flat, count);
 }
 
-void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
-                    const float *dw, const float *rest, float *v, float *w)
+void tutti_sgd_step(tutti_exec exec, const tutti_sgd *sgd, const tutti_update *update)
 {
-    const tutti_elementwise flat = {.a = dw, .b = rest, .v = v, .y = w, .sgd = sgd};
-    tutti_elementwise_run(team, row->ops->sgd, &flat, count);
+    const tutti_elementwise flat = {
+        .a = update->a, .b = update->b, .v = update->state[0], .y = update->w, .sgd = sgd};
+    tutti_elementwise_run(exec.team, exec.row->ops->sgd, &flat, update->count);
 }
 
 /* ---- activations ---- */
 
-void tutti_relu(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y)
+void tutti_relu(tutti_exec exec, size_t count, const float *x, float *y)
 {
     const tutti_elementwise flat = {.a = x, .y = y};
-    tutti_elementwise_run(team, row->ops->relu, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->relu, &flat, count);
 }
 
-void tutti_relu_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
-                         const float *y, float *dx)
+void tutti_relu_backward(tutti_exec exec, size_t count, const float *dy, const float *y, float *dx)
 {
     const tutti_elementwise flat = {.a = dy, .mask = y, .y = dx};
-    tutti_elementwise_run(team, row->ops->mask, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->mask, &flat, count);
 }
 
-void tutti_tanh(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y)
+void tutti_tanh(tutti_exec exec, size_t count, const float *x, float *y)
 {
     const tutti_elementwise flat = {.a = x, .y = y};
-    tutti_elementwise_run(team, row->ops->tanh, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->tanh, &flat, count);
 }
 
-void tutti_sigmoid_backward(const tutti_kernels *row, tutti_team *team, size_t count,
-                            const float *dy, const float *y, const float *mask, float *dx)
+void tutti_sigmoid_backward(tutti_exec exec, size_t count, const float *dy, const float *y,
+                            const float *mask, float *dx)
 {
     const tutti_elementwise flat = {.a = dy, .b = y, .mask = mask, .y = dx};
-    tutti_elementwise_run(team, row->ops->sigmoid_backward, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->sigmoid_backward, &flat, count);
 }
 
-void tutti_tanh_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
-                         const float *y, const float *mask, float *dx)
+void tutti_tanh_backward(tutti_exec exec, size_t count, const float *dy, const float *y,
+                         const float *mask, float *dx)
 {
     const tutti_elementwise flat = {.a = dy, .b = y, .mask = mask, .y = dx};
-    tutti_elementwise_run(team, row->ops->tanh_backward, &flat, count);
+    tutti_elementwise_run(exec.team, exec.row->ops->tanh_backward, &flat, count);
 }
 
 /* sigmoid(0) is not 0, so the last block of a sample, where it is not full, goes by itself. */
 typedef struct sigmoid_job {
     tutti_elementwise_fn *kernel;
-    int samples, c;
-    size_t blocks, pixels;
+    tutti_extent extent;
     const float *x;
     float *y;
 } sigmoid_job;
 
-static void sigmoid_share(void *arg, int member, int size)
+static void sigmoid_share(void *arg, int thread, int threads)
 {
     const sigmoid_job *job = arg;
-    const size_t end = job->blocks * job->pixels * TUTTI_BLOCK;
-    const size_t full = end - job->pixels * TUTTI_BLOCK;
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const size_t end = tutti_extent_sample(job->extent);
+    const size_t full = end - tutti_extent_plane(job->extent);
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++) {
         tutti_elementwise flat = {
             .a = job->x + i * end, .y = job->y + i * end, .lanes = TUTTI_BLOCK};
         job->kernel(&flat, 0, full);
-        flat.lanes = job->c % TUTTI_BLOCK;
+        flat.lanes = job->extent.c % TUTTI_BLOCK;
         job->kernel(&flat, full, end);
     }
 }
 
-void tutti_sigmoid(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                   const float *x, float *y)
+void tutti_sigmoid(tutti_exec exec, tutti_extent extent, const float *x, float *y)
 {
-    sigmoid_job job = {row->ops->sigmoid, n, c, blocks_of(c), (size_t)pixels, x, y};
-    const size_t count = (size_t)n * job.blocks * job.pixels * TUTTI_BLOCK;
+    sigmoid_job job = {exec.row->ops->sigmoid, extent, x, y};
+    const size_t count = tutti_extent_floats(extent);
     const tutti_elementwise flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
-    if (c % TUTTI_BLOCK == 0) tutti_elementwise_run(team, row->ops->sigmoid, &flat, count);
-    else tutti_team_run(tutti_team_for(team, count), sigmoid_share, &job);
+    if (extent.c % TUTTI_BLOCK == 0)
+        tutti_elementwise_run(exec.team, exec.row->ops->sigmoid, &flat, count);
+    else tutti_team_run(tutti_team_for(exec.team, count), sigmoid_share, &job);
 }
 
 /* ---- dropout ---- */
@@ -130,10 +120,10 @@ static void drop_sample(const drop_job *job, size_t sample, size_t begin, size_t
                 job->x + at, job->mask ? job->mask + at : NULL, job->y + at);
 }
 
-static void drop_share(void *arg, int member, int size)
+static void drop_share(void *arg, int thread, int threads)
 {
     const drop_job *job = arg;
-    tutti_range mine = tutti_range_of(job->samples * job->vectors, size, member);
+    tutti_range mine = tutti_range_of(job->samples * job->vectors, threads, thread);
     while (mine.begin < mine.end) {
         const size_t sample = mine.begin / job->vectors, start = sample * job->vectors;
         const size_t left = mine.end - start;
@@ -143,24 +133,25 @@ static void drop_share(void *arg, int member, int size)
     }
 }
 
-void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
-                            const tutti_dropout *dropout, int n, int c, int pixels, const float *dy,
-                            const float *mask, float *dx)
+void tutti_dropout_backward(tutti_exec exec, const tutti_dropout *dropout, tutti_extent extent,
+                            const float *dy, const float *mask, float *dx)
 {
-    const size_t vectors = blocks_of(c) * (size_t)pixels;
-    const size_t first = (size_t)dropout->first_block * (size_t)pixels;
-    const size_t floats = (size_t)n * vectors * TUTTI_BLOCK;
+    const size_t pixels = (size_t)extent.pixels;
+    const size_t vectors = tutti_channel_blocks(extent.c) * pixels;
+    const size_t first = (size_t)dropout->first_block * pixels;
+    const size_t floats = tutti_extent_floats(extent);
     const tutti_drop drop = {tutti_dropout_numbers(dropout->rate) << 16,
                              tutti_dropout_factor(dropout->rate),
                              dx != dy && tutti_streams(dx, floats)};
-    drop_job job = {row->ops->drop, dropout, drop, (size_t)n, vectors, first, dy, mask, dx};
-    tutti_team_run(tutti_team_for(team, floats), drop_share, &job);
+    drop_job job = {
+        exec.row->ops->drop, dropout, drop, (size_t)extent.n, vectors, first, dy, mask, dx};
+    tutti_team_run(tutti_team_for(exec.team, floats), drop_share, &job);
 }
 
-void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tutti_dropout *dropout,
-                           int n, int c, int pixels, const float *x, float *y)
+void tutti_dropout_forward(tutti_exec exec, const tutti_dropout *dropout, tutti_extent extent,
+                           const float *x, float *y)
 {
-    tutti_dropout_backward(row, team, dropout, n, c, pixels, x, NULL, y); /* the same products */
+    tutti_dropout_backward(exec, dropout, extent, x, NULL, y); /* the same products */
 }
 
 /* ---- local response normalisation ---- */
@@ -168,23 +159,23 @@ void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tut
 typedef struct lrn_job {
     tutti_lrn_fn *kernel;
     const tutti_lrn *lrn;
-    int samples, blocks, pixels;
+    tutti_extent extent;
     const float *x, *dy, *mask;
     float *dx;
     bool stream;
 } lrn_job;
 
-static void lrn_share(void *arg, int member, int size)
+static void lrn_share(void *arg, int thread, int threads)
 {
     const lrn_job *job = arg;
-    const size_t pixels = (size_t)job->pixels;
-    const size_t sample_floats = (size_t)job->blocks * pixels * TUTTI_BLOCK;
-    tutti_range mine = tutti_range_of((size_t)job->samples * pixels, size, member);
+    const size_t pixels = (size_t)job->extent.pixels;
+    const int blocks = (int)tutti_channel_blocks(job->extent.c);
+    tutti_range mine = tutti_range_of((size_t)job->extent.n * pixels, threads, thread);
     while (mine.begin < mine.end) {
         const size_t sample = mine.begin / pixels, start = sample * pixels;
         const size_t end = mine.end - start < pixels ? mine.end - start : pixels;
-        const size_t at = sample * sample_floats;
-        job->kernel(job->lrn, job->blocks, job->pixels, (int)(mine.begin - start), (int)end,
+        const size_t at = sample * tutti_extent_sample(job->extent);
+        job->kernel(job->lrn, blocks, job->extent.pixels, (int)(mine.begin - start), (int)end,
                     job->x + at, job->dy ? job->dy + at : NULL, job->mask ? job->mask + at : NULL,
                     job->dx + at, job->stream);
         mine.begin = start + end;
@@ -193,24 +184,21 @@ static void lrn_share(void *arg, int member, int size)
 
 static void run_lrn(tutti_team *team, lrn_job *job)
 {
-    const size_t vectors = (size_t)job->samples * (size_t)job->blocks * (size_t)job->pixels;
-    job->stream = tutti_streams(job->dx, vectors * TUTTI_BLOCK);
-    tutti_team_run(tutti_team_for(team, vectors * TUTTI_BLOCK), lrn_share, job);
+    const size_t floats = tutti_extent_floats(job->extent);
+    job->stream = tutti_streams(job->dx, floats);
+    tutti_team_run(tutti_team_for(team, floats), lrn_share, job);
 }
 
-void tutti_lrn_forward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
-                       int c, int pixels, const float *x, float *y)
+void tutti_lrn_forward(tutti_exec exec, const tutti_lrn *lrn, tutti_extent extent, const float *x,
+                       float *y)
 {
-    lrn_job job = {
-        row->ops->lrn_forward, lrn, n, (int)blocks_of(c), pixels, x, NULL, NULL, y, false};
-    run_lrn(team, &job);
+    lrn_job job = {exec.row->ops->lrn_forward, lrn, extent, x, NULL, NULL, y, false};
+    run_lrn(exec.team, &job);
 }
 
-void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
-                        int c, int pixels, const float *x, const float *dy, const float *mask,
-                        float *dx)
+void tutti_lrn_backward(tutti_exec exec, const tutti_lrn *lrn, tutti_extent extent, const float *x,
+                        const float *dy, const float *mask, float *dx)
 {
-    lrn_job job = {
-        row->ops->lrn_backward, lrn, n, (int)blocks_of(c), pixels, x, dy, mask, dx, false};
-    run_lrn(team, &job);
+    lrn_job job = {exec.row->ops->lrn_backward, lrn, extent, x, dy, mask, dx, false};
+    run_lrn(exec.team, &job);
 }

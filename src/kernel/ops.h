@@ -19,21 +19,18 @@
 #include <stdint.h>
 
 #include "base/random.h"
-#include "base/team.h"
+#include "base/share.h"
 #include "base/tree.h"
-#include "kernel/table.h"
+#include "kernel/exec.h"
 
 /* ---- vectors of any length; y may be an input ---- */
 
 /* y = a + b, then max(., 0) if relu. */
-void tutti_add(const tutti_kernels *row, tutti_team *team, size_t count, const float *a,
-               const float *b, bool relu, float *y);
+void tutti_add(tutti_exec exec, size_t count, const float *a, const float *b, bool relu, float *y);
 /* y = factor * x */
-void tutti_scale(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
-                 const float *x, float *y);
+void tutti_scale(tutti_exec exec, size_t count, float factor, const float *x, float *y);
 /* y += factor * x, fused */
-void tutti_axpy(const tutti_kernels *row, tutti_team *team, size_t count, float factor,
-                const float *x, float *y);
+void tutti_axpy(tutti_exec exec, size_t count, float factor, const float *x, float *y);
 
 /* ---- sums in the one order ---- */
 
@@ -55,12 +52,12 @@ double tutti_grain_loss(int samples, const float *loss);
  * a leaf is added in double by halves: 8 lanes x[l]^2 + x[l+8]^2, then 4, 2, 1; leaves by the tree
  * of base/tree.h. However the array is cut at multiples of 16, joining the parts' roots by
  * tutti_sum gives the same bits. count < 2^35. */
-double tutti_square_sum(const tutti_kernels *row, tutti_team *team, size_t count, const float *x);
+double tutti_square_sum(tutti_exec exec, size_t count, const float *x);
 
-/* The part begin .. end-1 of such an array (begin a multiple of 16, end too or == count); x points
- * at element 'begin'. Stores the roots of the part and their sums, returns how many. */
-int tutti_square_roots(const tutti_kernels *row, tutti_team *team, size_t count, size_t begin,
-                       size_t end, const float *x, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
+/* A part of such an array (its begin a multiple of 16, its end too or == count); x points at the
+ * part's first element. Stores the roots of the part and their sums, returns their number. */
+int tutti_square_roots(tutti_exec exec, size_t count, tutti_range part, const float *x,
+                       tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
                        double sums[TUTTI_TREE_MAX_ROOTS]);
 /* Leaves of that tree, for tutti_sum_init. */
 static inline int tutti_square_leaves(size_t count)
@@ -71,19 +68,17 @@ static inline int tutti_square_leaves(size_t count)
 /* ---- activations; y may be x, dx may be dy ---- */
 
 /* y = max(x, 0); NaN stays. */
-void tutti_relu(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y);
+void tutti_relu(tutti_exec exec, size_t count, const float *x, float *y);
 /* dx = dy, zero where y <= 0; y may be the input or the output of the ReLU. */
-void tutti_relu_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
-                         const float *y, float *dx);
+void tutti_relu_backward(tutti_exec exec, size_t count, const float *dy, const float *y, float *dx);
 
-void tutti_sigmoid(const tutti_kernels *row, tutti_team *team, int n, int c, int pixels,
-                   const float *x, float *y);
-void tutti_tanh(const tutti_kernels *row, tutti_team *team, size_t count, const float *x, float *y);
+void tutti_sigmoid(tutti_exec exec, tutti_extent extent, const float *x, float *y);
+void tutti_tanh(tutti_exec exec, size_t count, const float *x, float *y);
 /* From the outputs y: dx = dy * y * (1 - y), dx = dy * (1 - y * y). */
-void tutti_sigmoid_backward(const tutti_kernels *row, tutti_team *team, size_t count,
-                            const float *dy, const float *y, const float *mask, float *dx);
-void tutti_tanh_backward(const tutti_kernels *row, tutti_team *team, size_t count, const float *dy,
-                         const float *y, const float *mask, float *dx);
+void tutti_sigmoid_backward(tutti_exec exec, size_t count, const float *dy, const float *y,
+                            const float *mask, float *dx);
+void tutti_tanh_backward(tutti_exec exec, size_t count, const float *dy, const float *y,
+                         const float *mask, float *dx);
 
 /* ---- dropout (inverted: what stays is multiplied by 1/(1-rate)); y may be x, dx dy ---- */
 
@@ -111,11 +106,10 @@ static inline float tutti_dropout_factor(float rate)
     return 65536.0f / (float)(65536 - tutti_dropout_numbers(rate));
 }
 
-void tutti_dropout_forward(const tutti_kernels *row, tutti_team *team, const tutti_dropout *dropout,
-                           int n, int c, int pixels, const float *x, float *y);
-void tutti_dropout_backward(const tutti_kernels *row, tutti_team *team,
-                            const tutti_dropout *dropout, int n, int c, int pixels, const float *dy,
-                            const float *mask, float *dx);
+void tutti_dropout_forward(tutti_exec exec, const tutti_dropout *dropout, tutti_extent extent,
+                           const float *x, float *y);
+void tutti_dropout_backward(tutti_exec exec, const tutti_dropout *dropout, tutti_extent extent,
+                            const float *dy, const float *mask, float *dx);
 
 /* ---- local response normalisation across channels ---- */
 
@@ -129,55 +123,67 @@ typedef struct tutti_lrn {
 
 enum { TUTTI_LRN_MAX_SIZE = 33 };
 
-void tutti_lrn_forward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
-                       int c, int pixels, const float *x, float *y);
-void tutti_lrn_backward(const tutti_kernels *row, tutti_team *team, const tutti_lrn *lrn, int n,
-                        int c, int pixels, const float *x, const float *dy, const float *mask,
-                        float *dx);
+void tutti_lrn_forward(tutti_exec exec, const tutti_lrn *lrn, tutti_extent extent, const float *x,
+                       float *y);
+void tutti_lrn_backward(tutti_exec exec, const tutti_lrn *lrn, tutti_extent extent, const float *x,
+                        const float *dy, const float *mask, float *dx);
 
-/* ---- softmax with cross-entropy; rows of x, p, dx are 'classes' rounded up to 16 ---- */
+/* ---- softmax with cross-entropy; extent.c are the classes, of one pixel ---- */
 
 /* p = exp(x - max) times 1/sum; the sum runs in 16 chains (class modulo 16) joined by halves.
  * Classes that fill up are ignored and get p = 0. With labels (else NULL) loss[i] = log(sum) -
  * (x[label] - max) of sample i. p may be x. Labels are in 0 .. classes-1: the reader of the data
  * checks. */
-void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
-                   const int32_t *labels, float *p, float *loss);
+void tutti_softmax(tutti_exec exec, tutti_extent extent, const float *x, const int32_t *labels,
+                   float *p, float *loss);
 /* dx = scale * (p - onehot(label)); scale is 1/B of the global minibatch B. dx may be p. */
-void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,
-                            const float *p, const int32_t *labels, float scale, float *dx);
+void tutti_softmax_backward(tutti_exec exec, tutti_extent extent, const float *p,
+                            const int32_t *labels, float scale, float *dx);
 /* rank[i] = classes that score above sample i's label; among equals the lower class is above, NaN
  * is above everything. Top-1 is rank < 1, top-5 rank < 5. x may be scores or probabilities. */
-void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, const int32_t *labels,
+void tutti_label_rank(tutti_team *team, tutti_extent extent, const float *x, const int32_t *labels,
                       int32_t *rank);
 
-/* ---- SGD, as PyTorch defines it; every multiply-add fused ----
+/* ---- optimizers ---- */
+
+/* What a step of any of them works on. */
+enum { TUTTI_MAX_STATES = 2 };
+typedef struct tutti_update {
+    size_t count;                   /* parameters */
+    const float *a, *b;             /* their gradient is a + b, or a where b is NULL */
+    float *w;                       /* they themselves */
+    float *state[TUTTI_MAX_STATES]; /* what is kept of each for the next step; starts as zeros */
+} tutti_update;
+
+/* SGD, as PyTorch defines it; every multiply-add fused:
  *
- *   d = gradient_scale * (dw + rest) + weight_decay * w
+ *   d = gradient_scale * (a + b) + weight_decay * w
  *   v = momentum * v + d
  *   w = w - lr * (nesterov ? d + momentum * v : v)
  *
- * v starts as zeros. Without momentum v is not touched and may be NULL; so may 'rest', the other
- * part of a gradient that comes in two. */
+ * v is state[0]; without momentum it is not touched and may be NULL. */
 typedef struct tutti_sgd {
     float lr, momentum, weight_decay;
     float gradient_scale; /* 1, or less to clip the norm */
     bool nesterov;
 } tutti_sgd;
 
-void tutti_sgd_step(const tutti_kernels *row, tutti_team *team, const tutti_sgd *sgd, size_t count,
-                    const float *dw, const float *rest, float *v, float *w);
+void tutti_sgd_step(tutti_exec exec, const tutti_sgd *sgd, const tutti_update *update);
 
 /* ---- concatenation along channels ---- */
 
-/* y [n][sum of c[i]] = x[0] | x[1] | ...; memory speed where all c but the last are multiples of
- * 16. */
-void tutti_concat(const tutti_kernels *row, tutti_team *team, int n, int parts, const int *c,
-                  int pixels, const float *const *x, float *y);
+typedef struct tutti_concat_shape {
+    int n, pixels;
+    int parts;
+    const int *c; /* channels of each part; y has all of them */
+} tutti_concat_shape;
+
+/* y = x[0] | x[1] | ...; memory speed where all c but the last are multiples of 16. */
+void tutti_concat(tutti_exec exec, const tutti_concat_shape *shape, const float *const *x,
+                  float *y);
 /* dx[i] = its channels of dy, zero where mask[i] <= 0 (mask, or any mask[i], may be NULL). A part
  * whose dx[i] is NULL is skipped. */
-void tutti_concat_backward(const tutti_kernels *row, tutti_team *team, int n, int parts,
-                           const int *c, int pixels, const float *dy, const float *const *mask,
-                           float *const *dx);
+void tutti_concat_backward(tutti_exec exec, const tutti_concat_shape *shape, const float *dy,
+                           const float *const *mask, float *const *dx);
 
 #endif

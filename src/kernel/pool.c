@@ -61,82 +61,79 @@ static void run(tutti_team *team, tutti_team_job *share, pool_job *job)
     tutti_team_run(tutti_team_for(team, job->planes * in_plane(job->shape)), share, job);
 }
 
-static void max_share(void *arg, int member, int size)
+static void max_share(void *arg, int thread, int threads)
 {
     const pool_job *job = arg;
     const size_t in = in_plane(job->shape), out = out_plane(job->shape);
-    const tutti_range mine = tutti_range_of(job->planes, size, member);
+    const tutti_range mine = tutti_range_of(job->planes, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->max_pool(job->shape, job->from + i * in, job->to + i * out,
                            job->tap ? job->tap + i * out : NULL, job->stream);
 }
 
-void tutti_max_pool_forward(const tutti_kernels *row, tutti_team *team,
-                            const tutti_pool_shape *shape, int n, const float *x, float *y,
-                            uint16_t *tap)
+void tutti_max_pool_forward(tutti_exec exec, const tutti_pool_shape *shape, int n, const float *x,
+                            float *y, uint16_t *tap)
 {
-    pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    pool_job job = {.ops = exec.row->ops, .shape = shape, .planes = planes_of(shape, n)};
     job.stream =
         tutti_streams(y, job.planes * out_plane(shape)) && (uintptr_t)tap % TUTTI_CACHE_LINE == 0;
     job.from = x, job.to = y, job.tap = tap;
-    run(team, max_share, &job);
+    run(exec.team, max_share, &job);
 }
 
-static void unmax_share(void *arg, int member, int size)
+static void unmax_share(void *arg, int thread, int threads)
 {
     const pool_job *job = arg;
     const size_t in = in_plane(job->shape), out = out_plane(job->shape);
-    const tutti_range mine = tutti_range_of(job->planes, size, member);
+    const tutti_range mine = tutti_range_of(job->planes, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->max_unpool(job->shape, job->from + i * out, job->won + i * out,
                              job->mask ? job->mask + i * out : NULL, job->to + i * in, job->stream);
 }
 
-void tutti_max_pool_backward(const tutti_kernels *row, tutti_team *team,
-                             const tutti_pool_shape *shape, int n, const float *dy,
+void tutti_max_pool_backward(tutti_exec exec, const tutti_pool_shape *shape, int n, const float *dy,
                              const uint16_t *tap, const float *y_mask, float *dx)
 {
-    pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    pool_job job = {.ops = exec.row->ops, .shape = shape, .planes = planes_of(shape, n)};
     job.stream = tutti_streams(dx, job.planes * in_plane(shape));
     job.from = dy, job.won = tap, job.mask = y_mask, job.to = dx;
-    run(team, unmax_share, &job);
+    run(exec.team, unmax_share, &job);
 }
 
-static void average_share(void *arg, int member, int size)
+static void average_share(void *arg, int thread, int threads)
 {
     const pool_job *job = arg;
     const size_t in = in_plane(job->shape), out = out_plane(job->shape);
-    const tutti_range mine = tutti_range_of(job->planes, size, member);
+    const tutti_range mine = tutti_range_of(job->planes, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->average_pool(job->shape, job->from + i * in, job->to + i * out, job->stream);
 }
 
-void tutti_average_pool_forward(const tutti_kernels *row, tutti_team *team,
-                                const tutti_pool_shape *shape, int n, const float *x, float *y)
+void tutti_average_pool_forward(tutti_exec exec, const tutti_pool_shape *shape, int n,
+                                const float *x, float *y)
 {
-    pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    pool_job job = {.ops = exec.row->ops, .shape = shape, .planes = planes_of(shape, n)};
     job.stream = tutti_streams(y, job.planes * out_plane(shape));
     job.from = x, job.to = y;
-    run(team, average_share, &job);
+    run(exec.team, average_share, &job);
 }
 
-static void unaverage_share(void *arg, int member, int size)
+static void unaverage_share(void *arg, int thread, int threads)
 {
     const pool_job *job = arg;
     const size_t in = in_plane(job->shape), out = out_plane(job->shape);
-    const tutti_range mine = tutti_range_of(job->planes, size, member);
+    const tutti_range mine = tutti_range_of(job->planes, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
         job->ops->average_unpool(job->shape, job->from + i * out,
                                  job->mask ? job->mask + i * in : NULL, job->to + i * in,
                                  job->stream);
 }
 
-void tutti_average_pool_backward(const tutti_kernels *row, tutti_team *team,
-                                 const tutti_pool_shape *shape, int n, const float *dy,
-                                 const float *mask, float *dx)
+void tutti_average_pool_backward(tutti_exec exec, const tutti_pool_shape *shape, int n,
+                                 const float *dy, const float *mask, float *dx)
 {
-    pool_job job = {.ops = row->ops, .shape = shape, .planes = planes_of(shape, n)};
+    pool_job job = {.ops = exec.row->ops, .shape = shape, .planes = planes_of(shape, n)};
     job.stream = tutti_streams(dx, job.planes * in_plane(shape));
     job.from = dy, job.mask = mask, job.to = dx;
-    run(team, unaverage_share, &job);
+    run(exec.team, unaverage_share, &job);
 }

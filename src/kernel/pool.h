@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/team.h"
-#include "kernel/table.h"
+#include "kernel/exec.h"
 
 /* Every pad is smaller than the kernel in its direction, and r*s <= TUTTI_POOL_MAX_TAPS: the
  * caller has checked. Global pooling is r = h, s = w, no padding. */
@@ -32,24 +31,21 @@ int tutti_pool_out_w(const tutti_pool_shape *shape);
  * output element which element of the window won, r_index * s + s_index, in 16 bits: an array of
  * tutti_max_pool_tap_bytes bytes in y's layout, or NULL when there will be no backward pass. */
 size_t tutti_max_pool_tap_bytes(const tutti_pool_shape *shape, int n);
-void tutti_max_pool_forward(const tutti_kernels *row, tutti_team *team,
-                            const tutti_pool_shape *shape, int n, const float *x, float *y,
-                            uint16_t *tap);
+void tutti_max_pool_forward(tutti_exec exec, const tutti_pool_shape *shape, int n, const float *x,
+                            float *y, uint16_t *tap);
 
 /* dx = dy at the winners, added in the order of the outputs where windows overlap, else zero.
  * y_mask is y, the pass's own output, where the layer below ends in a ReLU, else NULL: where y <=
  * 0 nothing passes. As y is one of the x, that is the mask of the ReLU for less reading. */
-void tutti_max_pool_backward(const tutti_kernels *row, tutti_team *team,
-                             const tutti_pool_shape *shape, int n, const float *dy,
+void tutti_max_pool_backward(tutti_exec exec, const tutti_pool_shape *shape, int n, const float *dy,
                              const uint16_t *tap, const float *y_mask, float *dx);
 
 /* Average pooling: a chain of additions in window order, divided by the number of elements.
  * Backward adds dy / number in the order of the outputs; zero where mask <= 0 (mask is x where the
  * layer below ends in a ReLU, else NULL). */
-void tutti_average_pool_forward(const tutti_kernels *row, tutti_team *team,
-                                const tutti_pool_shape *shape, int n, const float *x, float *y);
-void tutti_average_pool_backward(const tutti_kernels *row, tutti_team *team,
-                                 const tutti_pool_shape *shape, int n, const float *dy,
-                                 const float *mask, float *dx);
+void tutti_average_pool_forward(tutti_exec exec, const tutti_pool_shape *shape, int n,
+                                const float *x, float *y);
+void tutti_average_pool_backward(tutti_exec exec, const tutti_pool_shape *shape, int n,
+                                 const float *dy, const float *mask, float *dx);
 
 #endif

@@ -9,7 +9,7 @@ enum { STREAMED_CLASSES = 16384 }; /* at most: a thread keeps a row of them on i
 
 typedef struct softmax_job {
     const tutti_ops_kernels *ops;
-    int samples, classes;
+    tutti_extent extent;
     const float *x;
     const int32_t *labels;
     float scale, *y, *loss;
@@ -17,39 +17,35 @@ typedef struct softmax_job {
     bool stream;
 } softmax_job;
 
-static size_t row_of(int classes)
-{
-    return tutti_round_up((size_t)classes, TUTTI_BLOCK);
-}
-
 static void run(tutti_team *team, tutti_team_job *share, softmax_job *job)
 {
-    const size_t floats = (size_t)job->samples * row_of(job->classes);
+    const size_t floats = tutti_extent_floats(job->extent);
+    TUTTI_ASSERT(job->extent.pixels == 1);
     tutti_team_run(tutti_team_for(team, floats), share, job);
 }
 
-static void forward_share(void *arg, int member, int size)
+static void forward_share(void *arg, int thread, int threads)
 {
     const softmax_job *job = arg;
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
     float row[STREAMED_CLASSES];
     for (size_t i = mine.begin; i < mine.end; i++) {
-        const size_t at = i * row_of(job->classes);
+        const size_t at = i * tutti_extent_sample(job->extent);
         const bool loss = job->labels && job->loss;
-        job->ops->softmax(job->classes, job->x + at, loss ? job->labels + i : NULL,
+        job->ops->softmax(job->extent.c, job->x + at, loss ? job->labels + i : NULL,
                           job->stream ? row : job->y + at, job->y + at, loss ? job->loss + i : NULL,
                           job->stream);
     }
 }
 
-void tutti_softmax(const tutti_kernels *row, tutti_team *team, int n, int classes, const float *x,
-                   const int32_t *labels, float *p, float *loss)
+void tutti_softmax(tutti_exec exec, tutti_extent extent, const float *x, const int32_t *labels,
+                   float *p, float *loss)
 {
-    softmax_job job = {.ops = row->ops, .samples = n, .classes = classes, .x = x, .labels = labels};
+    softmax_job job = {.ops = exec.row->ops, .extent = extent, .x = x, .labels = labels};
     job.y = p, job.loss = loss;
     job.stream =
-        p != x && classes <= STREAMED_CLASSES && tutti_streams(p, (size_t)n * row_of(classes));
-    run(team, forward_share, &job);
+        p != x && extent.c <= STREAMED_CLASSES && tutti_streams(p, tutti_extent_floats(extent));
+    run(exec.team, forward_share, &job);
 }
 
 /* The block of 16 classes that has a sample's label in it. */
@@ -63,11 +59,11 @@ static void backward_label(const softmax_job *job, size_t block, size_t label)
 
 /* dx = scale * p from label to label, all samples in a row: what was stored around the caches must
  * not be touched again. */
-static void backward_share(void *arg, int member, int size)
+static void backward_share(void *arg, int thread, int threads)
 {
     const softmax_job *job = arg;
-    const size_t width = row_of(job->classes);
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const size_t width = tutti_extent_sample(job->extent);
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
     const tutti_elementwise flat = {
         .a = job->x, .y = job->y, .factor = job->scale, .stream = job->stream};
     size_t done = mine.begin * width;
@@ -81,13 +77,13 @@ static void backward_share(void *arg, int member, int size)
     job->ops->scale(&flat, done, mine.end * width);
 }
 
-void tutti_softmax_backward(const tutti_kernels *row, tutti_team *team, int n, int classes,
-                            const float *p, const int32_t *labels, float scale, float *dx)
+void tutti_softmax_backward(tutti_exec exec, tutti_extent extent, const float *p,
+                            const int32_t *labels, float scale, float *dx)
 {
-    const size_t floats = (size_t)n * row_of(classes);
-    softmax_job job = {.ops = row->ops, .samples = n, .classes = classes, .x = p, .labels = labels};
+    const size_t floats = tutti_extent_floats(extent);
+    softmax_job job = {.ops = exec.row->ops, .extent = extent, .x = p, .labels = labels};
     job.scale = scale, job.y = dx, job.stream = dx != p && tutti_streams(dx, floats);
-    run(team, backward_share, &job);
+    run(exec.team, backward_share, &job);
 }
 
 static int32_t rank_of(int classes, const float *x, int32_t label)
@@ -100,17 +96,18 @@ static int32_t rank_of(int classes, const float *x, int32_t label)
     return above;
 }
 
-static void rank_share(void *arg, int member, int size)
+static void rank_share(void *arg, int thread, int threads)
 {
     const softmax_job *job = arg;
-    const tutti_range mine = tutti_range_of((size_t)job->samples, size, member);
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
-        job->rank[i] = rank_of(job->classes, job->x + i * row_of(job->classes), job->labels[i]);
+        job->rank[i] =
+            rank_of(job->extent.c, job->x + i * tutti_extent_sample(job->extent), job->labels[i]);
 }
 
-void tutti_label_rank(tutti_team *team, int n, int classes, const float *x, const int32_t *labels,
+void tutti_label_rank(tutti_team *team, tutti_extent extent, const float *x, const int32_t *labels,
                       int32_t *rank)
 {
-    softmax_job job = {.samples = n, .classes = classes, .x = x, .labels = labels, .rank = rank};
+    softmax_job job = {.extent = extent, .x = x, .labels = labels, .rank = rank};
     run(team, rank_share, &job);
 }

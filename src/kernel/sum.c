@@ -1,8 +1,8 @@
 /* Sums in the one order: the tree over given subtrees, and the tree of squares of an array.
  *
- * The squares of a part of an array are cut into aligned subtrees, nodes, of the same size where
- * the part is large. Threads share the nodes; the caller joins them. As every node is a subtree of
- * the one tree, their size has no influence on the bits. */
+ * The squares of a part of an array are cut into aligned subtrees, of one size where the part is
+ * large. Threads share the subtrees; the caller joins them. As all are of the one tree, their size
+ * has no influence on the bits. */
 #include <string.h>
 
 #include "kernel/ops_kernels.h"
@@ -36,16 +36,16 @@ double tutti_grain_loss(int samples, const float *loss)
 
 enum {
     PIECE_LEVEL = 9, /* 2^9 leaves are added up at a time */
-    MAX_NODES = 1024
+    MAX_SUBTREES = 1024
 };
 
 typedef struct squares {
     tutti_squares_fn *kernel;
     size_t count, begin; /* floats of the whole array; first float of x */
     const float *x;
-    int node_level, nodes;
-    tutti_subtree node[MAX_NODES];
-    double sum[MAX_NODES];
+    int level, subtrees;
+    tutti_subtree subtree[MAX_SUBTREES];
+    double sum[MAX_SUBTREES];
 } squares;
 
 /* Sums of groups from leaf 'first' on, up to leaf end-1, which perhaps is not full; how many. What
@@ -87,22 +87,22 @@ static double sum_of_subtree(const squares *s, int level, size_t index)
     return pairwise(sums, group_sums(s, first, end < leaves ? end : leaves, sums));
 }
 
-static void squares_share(void *arg, int member, int size)
+static void squares_share(void *arg, int thread, int threads)
 {
     squares *s = arg;
-    const tutti_range mine = tutti_range_of((size_t)s->nodes, size, member);
+    const tutti_range mine = tutti_range_of((size_t)s->subtrees, threads, thread);
     for (size_t i = mine.begin; i < mine.end; i++)
-        s->sum[i] = sum_of_subtree(s, s->node[i].level, (size_t)s->node[i].index);
+        s->sum[i] = sum_of_subtree(s, s->subtree[i].level, (size_t)s->subtree[i].index);
 }
 
-/* Appends the nodes of a root. */
+/* Appends the subtrees of a root. */
 static void cut_root(squares *s, tutti_subtree root)
 {
     const size_t leaves = (size_t)tutti_square_leaves(s->count);
-    const int down = root.level > s->node_level ? root.level - s->node_level : 0;
+    const int down = root.level > s->level ? root.level - s->level : 0;
     for (int i = 0; i < 1 << down; i++) {
-        const tutti_subtree node = {root.level - down, (root.index << down) + i};
-        if ((size_t)node.index << node.level < leaves) s->node[s->nodes++] = node;
+        const tutti_subtree subtree = {root.level - down, (root.index << down) + i};
+        if ((size_t)subtree.index << subtree.level < leaves) s->subtree[s->subtrees++] = subtree;
     }
 }
 
@@ -110,35 +110,34 @@ static double joined(const squares *s, int begin, int end)
 {
     tutti_sum sum;
     tutti_sum_init(&sum, tutti_square_leaves(s->count));
-    for (int i = begin; i < end; i++) tutti_sum_add(&sum, s->node[i], s->sum[i]);
+    for (int i = begin; i < end; i++) tutti_sum_add(&sum, s->subtree[i], s->sum[i]);
     return tutti_sum_value(&sum);
 }
 
-int tutti_square_roots(const tutti_kernels *row, tutti_team *team, size_t count, size_t begin,
-                       size_t end, const float *x, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS],
-                       double sums[TUTTI_TREE_MAX_ROOTS])
+int tutti_square_roots(tutti_exec exec, size_t count, tutti_range part, const float *x,
+                       tutti_subtree roots[TUTTI_TREE_MAX_ROOTS], double sums[TUTTI_TREE_MAX_ROOTS])
 {
-    squares s = {.kernel = row->ops->squares, .count = count, .begin = begin, .x = x};
+    squares s = {.kernel = exec.row->ops->squares, .count = count, .begin = part.begin, .x = x};
     const int leaves = tutti_square_leaves(count);
-    const int first = (int)(begin / TUTTI_BLOCK), last = tutti_square_leaves(end);
+    const int first = (int)(part.begin / TUTTI_BLOCK), last = tutti_square_leaves(part.end);
     const int found = tutti_tree_roots(roots, leaves, first, last);
 
-    /* nodes of at least a piece, and half of MAX_NODES of them: the rest is for small roots */
-    s.node_level = PIECE_LEVEL;
-    while ((last - first) >> s.node_level > MAX_NODES / 2) s.node_level++;
-    int cut[TUTTI_TREE_MAX_ROOTS + 1] = {0};
+    /* of at least a piece, and half of MAX_SUBTREES of them: the rest is for small roots */
+    s.level = PIECE_LEVEL;
+    while ((last - first) >> s.level > MAX_SUBTREES / 2) s.level++;
+    int behind[TUTTI_TREE_MAX_ROOTS + 1] = {0};
     for (int i = 0; i < found; i++) {
         cut_root(&s, roots[i]);
-        cut[i + 1] = s.nodes;
+        behind[i + 1] = s.subtrees;
     }
-    tutti_team_run(tutti_team_for(team, end - begin), squares_share, &s);
-    for (int i = 0; i < found; i++) sums[i] = joined(&s, cut[i], cut[i + 1]);
+    tutti_team_run(tutti_team_for(exec.team, tutti_range_length(part)), squares_share, &s);
+    for (int i = 0; i < found; i++) sums[i] = joined(&s, behind[i], behind[i + 1]);
     return found;
 }
 
-double tutti_square_sum(const tutti_kernels *row, tutti_team *team, size_t count, const float *x)
+double tutti_square_sum(tutti_exec exec, size_t count, const float *x)
 {
     tutti_subtree root[TUTTI_TREE_MAX_ROOTS];
     double sum[TUTTI_TREE_MAX_ROOTS];
-    return tutti_square_roots(row, team, count, 0, count, x, root, sum) ? sum[0] : 0.0;
+    return tutti_square_roots(exec, count, (tutti_range){0, count}, x, root, sum) ? sum[0] : 0.0;
 }

@@ -178,12 +178,12 @@ static const float *block_weights(const pass *p, int output, int input, float *t
     return turned;
 }
 
-static void weights_member(void *arg, int member, int size)
+static void weights_share(void *arg, int thread, int threads)
 {
     const pass *p = arg;
-    const int count = p->inputs * p->outputs, end = tutti_share_begin(count, size, member + 1);
+    const int count = p->inputs * p->outputs, end = tutti_share_begin(count, threads, thread + 1);
     float turned[TAPS * TILE_WEIGHTS];
-    for (int at = tutti_share_begin(count, size, member); at < end; at++)
+    for (int at = tutti_share_begin(count, threads, thread); at < end; at++)
         p->kernels->weights(block_weights(p, at / p->inputs, at % p->inputs, turned),
                             p->u + (long)at * TILE_WEIGHTS, p->u_step);
 }
@@ -256,13 +256,13 @@ static void multiply(const pass *p, const block *b, int point, int output, int e
         }
 }
 
-static void run_member(void *arg, int member, int size)
+static void run_share(void *arg, int thread, int threads)
 {
     const pass *p = arg;
     const tutti_fc_part part =
-        tutti_fc_part_of(tutti_ceil_div(p->tiles, SHARE), p->outputs, member, size);
+        tutti_fc_part_of(tutti_ceil_div(p->tiles, SHARE), p->outputs, thread, threads);
     const int stop = tutti_fc_least(part.a_end * SHARE, p->tiles);
-    float *const own = p->own + (size_t)member * p->own_floats;
+    float *const own = p->own + (size_t)thread * p->own_floats;
     const int begin = part.a * SHARE, tiles = stop - begin, blocks = tutti_ceil_div(tiles, TILES);
     for (int i = 0; i < blocks; i++) { /* of equal size rather than a small last one */
         const int first = tutti_share_begin(tiles, blocks, i);
@@ -285,6 +285,6 @@ void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *s
     p.tiles = job->n * tutti_winograd_tiles(&p.in);
     p.u = scratch;
     p.own = p.u + (size_t)POINTS * (size_t)p.u_step;
-    tutti_team_run(team, weights_member, &p);
-    tutti_team_run(team, run_member, &p);
+    tutti_team_run(team, weights_share, &p);
+    tutti_team_run(team, run_share, &p);
 }

@@ -11,13 +11,17 @@ typedef struct call {
     tutti_model *m;
     tutti_unit *unit;
     const tutti_pass *pass;
-    const tutti_kernels *row;
-    tutti_team *team;
+    tutti_exec exec;
     int n;
     size_t count;         /* floats of the output, all samples */
     const tutti_edge *in; /* the first input */
     float *dx;            /* its gradient's place */
 } call;
+
+static tutti_extent extent_of(const call *c)
+{
+    return (tutti_extent){c->n, c->unit->channels, c->unit->pixels};
+}
 
 /* ---- gradients by weights ---- */
 
@@ -32,52 +36,58 @@ static void weight_gradient(const call *c)
         const tutti_grains grains = {.count = 1 << root.level, .begin = unit->grain_begin + first};
         float *dw = unit->gradient + (size_t)r * unit->region.count;
         float *db = unit->bias ? dw + unit->region.weight_count : NULL;
-        if (unit->conv)
-            tutti_conv_backward_weights(unit->conv, c->team, unit->scratch[TUTTI_PASS_WEIGHTS],
-                                        &grains, x, unit->dy, dw, db);
-        else
-            tutti_fc_backward_weights(unit->fc, c->team, unit->scratch[TUTTI_PASS_WEIGHTS], &grains,
-                                      unit->channels, x, unit->dy, dw, db);
+        const tutti_task task = {.team = c->exec.team,
+                                 .scratch = unit->scratch[TUTTI_PASS_WEIGHTS],
+                                 .grains = &grains,
+                                 .outputs = unit->channels};
+        if (unit->conv) tutti_conv_backward_weights(unit->conv, &task, x, unit->dy, dw, db);
+        else tutti_fc_backward_weights(unit->fc, &task, x, unit->dy, dw, db);
     }
 }
 
 /* ---- gradients by inputs: one function a kind ---- */
 
+static tutti_task data_task(const call *c)
+{
+    return (tutti_task){.team = c->exec.team,
+                        .scratch = c->unit->scratch[TUTTI_PASS_DATA],
+                        .n = c->n,
+                        .outputs = c->unit->channels};
+}
+
 static void backward_conv(const call *c)
 {
-    tutti_conv_backward_data(c->unit->conv, c->team, c->unit->scratch[TUTTI_PASS_DATA], c->n,
-                             c->unit->dy, c->unit->weight, c->in->mask, c->dx);
+    const tutti_task task = data_task(c);
+    tutti_conv_backward_data(c->unit->conv, &task, c->unit->dy, c->unit->weight, c->in->mask,
+                             c->dx);
 }
 
 static void backward_fc(const call *c)
 {
     const tutti_unit *unit = c->unit;
+    const tutti_task task = data_task(c);
     if (unit->members > 1)
-        tutti_fc_backward_data_roots(unit->fc, c->team, unit->scratch[TUTTI_PASS_DATA], c->n,
-                                     unit->first_leaf, unit->end_leaf, unit->dy, unit->weight,
-                                     c->in->hops[c->in->hop_count - 1].partial);
-    else
-        tutti_fc_backward_data(unit->fc, c->team, unit->scratch[TUTTI_PASS_DATA], c->n,
-                               unit->channels, unit->dy, unit->weight, c->in->mask, c->dx);
+        tutti_fc_backward_data_roots(unit->fc, &task, unit->first_leaf, unit->end_leaf, unit->dy,
+                                     unit->weight, c->in->hops[c->in->hop_count - 1].partial);
+    else tutti_fc_backward_data(unit->fc, &task, unit->dy, unit->weight, c->in->mask, c->dx);
 }
 
 static void backward_maxpool(const call *c)
 {
-    tutti_max_pool_backward(c->row, c->team, &c->unit->pool, c->n, c->unit->dy, c->unit->tap,
+    tutti_max_pool_backward(c->exec, &c->unit->pool, c->n, c->unit->dy, c->unit->tap,
                             c->in->mask ? c->unit->y : NULL, c->dx);
 }
 
 static void backward_avgpool(const call *c)
 {
-    tutti_average_pool_backward(c->row, c->team, &c->unit->pool, c->n, c->unit->dy, c->in->mask,
-                                c->dx);
+    tutti_average_pool_backward(c->exec, &c->unit->pool, c->n, c->unit->dy, c->in->mask, c->dx);
 }
 
 /* dx = dy where mask > 0 (NULL: everywhere); nothing to do where both are one and the same. */
 static void pass_on(const call *c, const float *mask, float *dx)
 {
-    if (mask) tutti_relu_backward(c->row, c->team, c->count, c->unit->dy, mask, dx);
-    else if (dx != c->unit->dy) tutti_scale(c->row, c->team, c->count, 1, c->unit->dy, dx);
+    if (mask) tutti_relu_backward(c->exec, c->count, c->unit->dy, mask, dx);
+    else if (dx != c->unit->dy) tutti_scale(c->exec, c->count, 1, c->unit->dy, dx);
 }
 
 static void backward_relu(const call *c)
@@ -87,26 +97,24 @@ static void backward_relu(const call *c)
 
 static void backward_sigmoid(const call *c)
 {
-    tutti_sigmoid_backward(c->row, c->team, c->count, c->unit->dy, c->unit->y, c->in->mask, c->dx);
+    tutti_sigmoid_backward(c->exec, c->count, c->unit->dy, c->unit->y, c->in->mask, c->dx);
 }
 
 static void backward_tanh(const call *c)
 {
-    tutti_tanh_backward(c->row, c->team, c->count, c->unit->dy, c->unit->y, c->in->mask, c->dx);
+    tutti_tanh_backward(c->exec, c->count, c->unit->dy, c->unit->y, c->in->mask, c->dx);
 }
 
 static void backward_dropout(const call *c)
 {
     const tutti_dropout dropout = tutti_unit_dropout(c->m, c->unit, c->pass->step);
-    tutti_dropout_backward(c->row, c->team, &dropout, c->n, c->unit->channels, c->unit->pixels,
-                           c->unit->dy, c->in->mask, c->dx);
+    tutti_dropout_backward(c->exec, &dropout, extent_of(c), c->unit->dy, c->in->mask, c->dx);
 }
 
 static void backward_lrn(const call *c)
 {
-    tutti_lrn_backward(c->row, c->team, &c->unit->layer->lrn, c->n, c->unit->channels,
-                       c->unit->pixels, tutti_unit_x(c->m, c->unit, 0, c->pass), c->unit->dy,
-                       c->in->mask, c->dx);
+    tutti_lrn_backward(c->exec, &c->unit->layer->lrn, extent_of(c),
+                       tutti_unit_x(c->m, c->unit, 0, c->pass), c->unit->dy, c->in->mask, c->dx);
 }
 
 static void backward_add(const call *c)
@@ -128,15 +136,15 @@ static void backward_concat(const call *c)
         channels[k] =
             edge->from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->units[edge->from].channels;
     }
-    tutti_concat_backward(c->row, c->team, c->n, layer->input_count, channels, c->unit->pixels,
-                          c->unit->dy, mask, dx);
+    const tutti_concat_shape shape = {c->n, c->unit->pixels, layer->input_count, channels};
+    tutti_concat_backward(c->exec, &shape, c->unit->dy, mask, dx);
 }
 
 static void backward_softmax(const call *c)
 {
-    tutti_softmax_backward(c->row, c->team, c->n, c->unit->channels, c->unit->y, c->pass->labels,
+    tutti_softmax_backward(c->exec, extent_of(c), c->unit->y, c->pass->labels,
                            1.0f / (float)c->m->options.batch, c->dx);
-    if (c->in->mask) tutti_relu_backward(c->row, c->team, c->count, c->dx, c->in->mask, c->dx);
+    if (c->in->mask) tutti_relu_backward(c->exec, c->count, c->dx, c->in->mask, c->dx);
 }
 
 static void (*const backward_table[TUTTI_KIND_COUNT])(const call *) = {
@@ -156,9 +164,9 @@ static void deactivate(const call *c)
     if (unit->layer->activation != TUTTI_ACT_SIGMOID && unit->layer->activation != TUTTI_ACT_TANH)
         return;
     if (unit->layer->activation == TUTTI_ACT_SIGMOID)
-        tutti_sigmoid_backward(c->row, c->team, c->count, unit->dy, unit->y, NULL, unit->dy);
+        tutti_sigmoid_backward(c->exec, c->count, unit->dy, unit->y, NULL, unit->dy);
     if (unit->layer->activation == TUTTI_ACT_TANH)
-        tutti_tanh_backward(c->row, c->team, c->count, unit->dy, unit->y, NULL, unit->dy);
+        tutti_tanh_backward(c->exec, c->count, unit->dy, unit->y, NULL, unit->dy);
     tutti_unit_computed(c->m, unit, TUTTI_PASS_WEIGHTS, start);
 }
 
@@ -169,8 +177,8 @@ static void add_to_others(const call *c)
         const tutti_edge *edge = &c->unit->edges[k];
         if (!edge->wants_dx || !edge->adds || c->m->options.stand_in) continue;
         const tutti_unit *below = &c->m->units[edge->from];
-        tutti_add(c->row, c->team, (size_t)below->samples * below->count, below->dy, edge->dx_below,
-                  false, below->dy);
+        tutti_add(c->exec, (size_t)below->samples * below->count, below->dy, edge->dx_below, false,
+                  below->dy);
     }
 }
 
@@ -219,8 +227,7 @@ static call call_of(tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
     return (call){.m = m,
                   .unit = unit,
                   .pass = pass,
-                  .row = m->options.row,
-                  .team = m->options.team,
+                  .exec = {m->options.row, m->options.team},
                   .n = n,
                   .count = (size_t)n * unit->count,
                   .in = &unit->edges[0],

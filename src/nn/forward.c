@@ -68,65 +68,75 @@ typedef struct call {
     tutti_model *m;
     tutti_unit *unit;
     const tutti_pass *pass;
-    const tutti_kernels *row;
-    tutti_team *team;
+    tutti_exec exec;
     int n;
     size_t count; /* floats of the output, all samples */
     const float *x;
     bool relu;
 } call;
 
+static tutti_extent extent_of(const call *c)
+{
+    return (tutti_extent){c->n, c->unit->channels, c->unit->pixels};
+}
+
+static tutti_task task_of(const call *c)
+{
+    return (tutti_task){.team = c->exec.team,
+                        .scratch = c->unit->scratch[TUTTI_PASS_FORWARD],
+                        .n = c->n,
+                        .outputs = c->unit->channels};
+}
+
 static void forward_conv(const call *c)
 {
-    tutti_conv_forward(c->unit->conv, c->team, c->unit->scratch[TUTTI_PASS_FORWARD], c->n, c->x,
-                       c->unit->weight, c->unit->bias, c->relu, c->unit->y);
+    const tutti_task task = task_of(c);
+    tutti_conv_forward(c->unit->conv, &task, c->x, c->unit->weight, c->unit->bias, c->relu,
+                       c->unit->y);
 }
 
 static void forward_fc(const call *c)
 {
-    tutti_fc_forward(c->unit->fc, c->team, c->unit->scratch[TUTTI_PASS_FORWARD], c->n,
-                     c->unit->channels, c->x, c->unit->weight, c->unit->bias, c->relu, c->unit->y);
+    const tutti_task task = task_of(c);
+    tutti_fc_forward(c->unit->fc, &task, c->x, c->unit->weight, c->unit->bias, c->relu, c->unit->y);
 }
 
 static void forward_maxpool(const call *c)
 {
-    tutti_max_pool_forward(c->row, c->team, &c->unit->pool, c->n, c->x, c->unit->y,
+    tutti_max_pool_forward(c->exec, &c->unit->pool, c->n, c->x, c->unit->y,
                            c->pass->training ? c->unit->tap : NULL);
 }
 
 static void forward_avgpool(const call *c)
 {
-    tutti_average_pool_forward(c->row, c->team, &c->unit->pool, c->n, c->x, c->unit->y);
+    tutti_average_pool_forward(c->exec, &c->unit->pool, c->n, c->x, c->unit->y);
 }
 
 static void forward_relu(const call *c)
 {
-    tutti_relu(c->row, c->team, c->count, c->x, c->unit->y);
+    tutti_relu(c->exec, c->count, c->x, c->unit->y);
 }
 
 static void forward_sigmoid(const call *c)
 {
-    tutti_sigmoid(c->row, c->team, c->n, c->unit->channels, c->unit->pixels, c->x, c->unit->y);
+    tutti_sigmoid(c->exec, extent_of(c), c->x, c->unit->y);
 }
 
 static void forward_tanh(const call *c)
 {
-    tutti_tanh(c->row, c->team, c->count, c->x, c->unit->y);
+    tutti_tanh(c->exec, c->count, c->x, c->unit->y);
 }
 
 static void forward_dropout(const call *c)
 {
     const tutti_dropout dropout = tutti_unit_dropout(c->m, c->unit, c->pass->step);
-    if (c->pass->training)
-        tutti_dropout_forward(c->row, c->team, &dropout, c->n, c->unit->channels, c->unit->pixels,
-                              c->x, c->unit->y);
-    else if (c->unit->y != c->x) tutti_scale(c->row, c->team, c->count, 1, c->x, c->unit->y);
+    if (c->pass->training) tutti_dropout_forward(c->exec, &dropout, extent_of(c), c->x, c->unit->y);
+    else if (c->unit->y != c->x) tutti_scale(c->exec, c->count, 1, c->x, c->unit->y);
 }
 
 static void forward_lrn(const call *c)
 {
-    tutti_lrn_forward(c->row, c->team, &c->unit->layer->lrn, c->n, c->unit->channels,
-                      c->unit->pixels, c->x, c->unit->y);
+    tutti_lrn_forward(c->exec, &c->unit->layer->lrn, extent_of(c), c->x, c->unit->y);
 }
 
 static void forward_add(const call *c)
@@ -134,7 +144,7 @@ static void forward_add(const call *c)
     const int last = c->unit->layer->input_count - 1;
     const float *sum = c->x;
     for (int k = 1; k <= last; k++) {
-        tutti_add(c->row, c->team, c->count, sum, tutti_unit_x(c->m, c->unit, k, c->pass),
+        tutti_add(c->exec, c->count, sum, tutti_unit_x(c->m, c->unit, k, c->pass),
                   c->relu && k == last, c->unit->y);
         sum = c->unit->y;
     }
@@ -150,17 +160,17 @@ static void forward_concat(const call *c)
         x[k] = tutti_unit_x(c->m, c->unit, k, c->pass);
         channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->units[from].channels;
     }
-    tutti_concat(c->row, c->team, c->n, layer->input_count, channels, c->unit->pixels, x,
-                 c->unit->y);
-    if (c->relu) tutti_relu(c->row, c->team, c->count, c->unit->y, c->unit->y);
+    const tutti_concat_shape shape = {c->n, c->unit->pixels, layer->input_count, channels};
+    tutti_concat(c->exec, &shape, x, c->unit->y);
+    if (c->relu) tutti_relu(c->exec, c->count, c->unit->y, c->unit->y);
 }
 
 static void forward_softmax(const call *c)
 {
-    tutti_softmax(c->row, c->team, c->n, c->unit->channels, c->x, c->pass->labels, c->unit->y,
+    tutti_softmax(c->exec, extent_of(c), c->x, c->pass->labels, c->unit->y,
                   c->pass->labels ? c->m->losses : NULL);
     if (c->pass->labels)
-        tutti_label_rank(c->team, c->n, c->unit->channels, c->x, c->pass->labels, c->m->ranks);
+        tutti_label_rank(c->exec.team, extent_of(c), c->x, c->pass->labels, c->m->ranks);
 }
 
 static void (*const forward_table[TUTTI_KIND_COUNT])(const call *) = {
@@ -177,9 +187,8 @@ static void activate(const call *c)
 {
     tutti_unit *unit = c->unit;
     if (unit->layer->activation == TUTTI_ACT_SIGMOID)
-        tutti_sigmoid(c->row, c->team, c->n, unit->channels, unit->pixels, unit->y, unit->y);
-    if (unit->layer->activation == TUTTI_ACT_TANH)
-        tutti_tanh(c->row, c->team, c->count, unit->y, unit->y);
+        tutti_sigmoid(c->exec, extent_of(c), unit->y, unit->y);
+    if (unit->layer->activation == TUTTI_ACT_TANH) tutti_tanh(c->exec, c->count, unit->y, unit->y);
 }
 
 tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
@@ -194,8 +203,7 @@ tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pa
     const call c = {.m = m,
                     .unit = unit,
                     .pass = pass,
-                    .row = m->options.row,
-                    .team = m->options.team,
+                    .exec = {m->options.row, m->options.team},
                     .n = n,
                     .count = (size_t)n * unit->count,
                     .x = tutti_unit_x(m, unit, 0, pass),

@@ -299,8 +299,9 @@ static void take_strip(const tutti_model *m, const float *sum, size_t count, con
                        float *to)
 {
     if (stands_in(m, count)) return;
-    if (mask) tutti_relu_backward(m->options.row, m->options.team, count, sum, mask, to);
-    else tutti_scale(m->options.row, m->options.team, count, 1, sum, to);
+    const tutti_exec exec = {m->options.row, m->options.team};
+    if (mask) tutti_relu_backward(exec, count, sum, mask, to);
+    else tutti_scale(exec, count, 1, sum, to);
 }
 
 /* Brings what leaves next to each other. */

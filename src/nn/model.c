@@ -200,7 +200,7 @@ static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
         return tutti_conv_create(&unit->conv, &layer->window, o->row, &o->caches, unit->samples,
                                  threads);
     return tutti_fc_create(&unit->fc, (int)tutti_layer_rows(layer), layer->out.c, o->row,
-                           &o->caches, unit->samples, threads);
+                           &o->caches, threads);
 }
 
 static tutti_status init_unit(tutti_model *m, int i)

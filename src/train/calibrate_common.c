@@ -17,8 +17,14 @@ static void update(void *user, const float *a, const float *b, size_t begin, siz
 {
     const strip *s = user;
     const tutti_sgd sgd = {.lr = 0, .momentum = 0.9f, .gradient_scale = 1};
-    tutti_sgd_step(s->c->row, NULL, &sgd, end - begin, a, b, s->momentum + (begin - s->begin),
-                   s->whole + begin);
+    const tutti_update update = {
+        .count = end - begin,
+        .a = a,
+        .b = b,
+        .w = s->whole + begin,
+        .state = {s->momentum + (begin - s->begin)},
+    };
+    tutti_sgd_step((tutti_exec){s->c->row, NULL}, &sgd, &update);
 }
 
 static tutti_status create(tutti_calibration *c, tutti_common *common, strip *s,

@@ -38,10 +38,15 @@ static tutti_status update(void *user, int layer)
     const tutti_sgd sgd = {.lr = 0, .momentum = 0.9f, .gradient_scale = 1};
     const tutti_region r = tutti_model_region(p->model, layer);
     const size_t count = r.count / (size_t)p->c->ranks;
+    const tutti_exec exec = {p->c->row, p->c->ranks > 1 ? NULL : p->c->team};
+    const tutti_update update = {
+        .count = count,
+        .a = tutti_model_gradient(p->model, layer, 0),
+        .w = tutti_model_parameters(p->model) + r.offset,
+        .state = {p->momentum + r.offset},
+    };
     const double start = tutti_now();
-    tutti_sgd_step(p->c->row, p->c->ranks > 1 ? NULL : p->c->team, &sgd, count,
-                   tutti_model_gradient(p->model, layer, 0), NULL, p->momentum + r.offset,
-                   tutti_model_parameters(p->model) + r.offset);
+    tutti_sgd_step(exec, &sgd, &update);
     p->updating += tutti_now() - start;
     p->updated += count;
     return TUTTI_OK;

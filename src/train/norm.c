@@ -27,8 +27,9 @@ static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t 
     double sums[TUTTI_TREE_MAX_ROOTS];
     if (begin >= end) return;
     const float *gradient = tutti_model_gradient(t->model, s->layer, 0) + begin;
-    const int count = tutti_square_roots(t->row, t->team, tutti_layer_floats(t->net, s->layer), at,
-                                         at + (end - begin), gradient, roots, sums);
+    const int count =
+        tutti_square_roots((tutti_exec){t->row, t->team}, tutti_layer_floats(t->net, s->layer),
+                           (tutti_range){at, at + (end - begin)}, gradient, roots, sums);
     for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
 }
 

@@ -31,8 +31,14 @@ static void update_strip(void *user, const float *a, const float *b, size_t begi
         return;
     }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
-    float *v = s->momentum ? s->momentum + (begin - s->begin) : NULL;
-    tutti_sgd_step(t->row, NULL, &s->sgd, end - begin, a, b, v, w + begin);
+    const tutti_update update = {
+        .count = end - begin,
+        .a = a,
+        .b = b,
+        .w = w + begin,
+        .state = {s->momentum ? s->momentum + (begin - s->begin) : NULL},
+    };
+    tutti_sgd_step((tutti_exec){t->row, NULL}, &s->sgd, &update);
 }
 
 static void update_alone(tutti_sync *s)
@@ -44,8 +50,13 @@ static void update_alone(tutti_sync *s)
     }
     float *w = tutti_model_parameters(t->model) + s->region.offset;
     const float *gradient = tutti_model_gradient(t->model, s->layer, 0);
-    tutti_sgd_step(t->row, t->team, &s->sgd, s->end - s->begin, gradient + s->begin, NULL,
-                   s->momentum, w + s->begin);
+    const tutti_update update = {
+        .count = s->end - s->begin,
+        .a = gradient + s->begin,
+        .w = w + s->begin,
+        .state = {s->momentum},
+    };
+    tutti_sgd_step((tutti_exec){t->row, t->team}, &s->sgd, &update);
 }
 
 /* ---- hooks ---- */
