@@ -8,7 +8,7 @@
  *                platform says; the engine has one for its additions (tutti_comm_world);
  *   time         tutti_now is the simulated clock (time.c, by the linker's --wrap);
  *   hosts        the communication room is told each rank's (tutti_comm_world): a node is one;
- *   memory       large blocks are floats whose values do not matter: all ranks share one; the
+ *   memory       the floats that are computed with (tutti_alloc_floats) are one block for all; the
  *                engine's inboxes share all but their beginnings, where small messages arrive.
  *
  * A step is measured from turn to turn, from where backward begins to where it begins again. What

@@ -1,5 +1,6 @@
-/* The simulated world's memory. Large blocks are floats whose values do not matter; the engine's
- * inboxes are apart from each other only where messages with contents that matter arrive.
+/* The simulated world's memory. Floats that would be computed with are one block for all ranks, for
+ * their values do not matter; the engine's inboxes are apart from each other only where messages
+ * with contents that matter arrive.
  *
  * The linker puts the functions named __wrap_* in the place of those they are named after. */
 #ifndef _GNU_SOURCE
@@ -70,15 +71,13 @@ void sim_give_inbox(void *user, void *block, size_t bytes)
     if (block) munmap(block, tutti_round_up(bytes, INBOX_OWN));
 }
 
-tutti_status __real_tutti_alloc(void *out, size_t count, size_t size);
-tutti_status __wrap_tutti_alloc(void *out, size_t count, size_t size);
-tutti_status __wrap_tutti_alloc(void *out, size_t count, size_t size)
+tutti_status __wrap_tutti_alloc_floats(float **out, size_t count);
+tutti_status __wrap_tutti_alloc_floats(float **out, size_t count)
 {
-    const sim_rank *r = sim_self();
-    if (!r || count * size < TUTTI_HUGE_PAGE) return __real_tutti_alloc(out, count, size);
-    if (count * size > FLOATS_BYTES)
-        return tutti_fail(TUTTI_MEMORY, "%zu bytes are more than the simulator has", count * size);
-    *(void **)out = r->scenario->floats;
+    *out = NULL;
+    if (count > FLOATS_BYTES / sizeof **out)
+        return tutti_fail(TUTTI_MEMORY, "%zu floats are more than the simulator has", count);
+    *out = sim_self()->scenario->floats;
     return TUTTI_OK;
 }
 

@@ -31,6 +31,11 @@ tutti_status tutti_alloc(void *out, size_t count, size_t size)
     return TUTTI_OK;
 }
 
+tutti_status tutti_alloc_floats(float **out, size_t count)
+{
+    return tutti_alloc(out, count, sizeof **out);
+}
+
 void tutti_free(void *block)
 {
     free(block);

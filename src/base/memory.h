@@ -14,6 +14,11 @@ enum { TUTTI_CACHE_LINE = 64, TUTTI_HUGE_PAGE = 2 << 20 };
 tutti_status tutti_alloc(void *out, size_t count, size_t size) TUTTI_MUST_CHECK;
 void tutti_free(void *block); /* NULL is fine */
 
+/* The same for what is only computed with: parameters, gradients, activations. Nothing that says
+ * what to do next may lie there, no pointer, no count: a simulator, which does not compute, gives
+ * every caller the same block. */
+tutti_status tutti_alloc_floats(float **out, size_t count) TUTTI_MUST_CHECK;
+
 /* A copy of a string, or of its first 'length' bytes. */
 tutti_status tutti_strdup(char **out, const char *text) TUTTI_MUST_CHECK;
 tutti_status tutti_strndup(char **out, const char *text, size_t length) TUTTI_MUST_CHECK;

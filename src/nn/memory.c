@@ -234,7 +234,7 @@ static void plan_own(planner *p, int i)
 
 static void *address(const planner *p, int lease)
 {
-    return lease < 0 ? NULL : p->model->arena + p->leases[lease].offset;
+    return lease < 0 ? NULL : (char *)p->model->arena + p->leases[lease].offset;
 }
 
 static void set_hop_addresses(const planner *p, tutti_hop *hop)
@@ -302,7 +302,7 @@ tutti_status tutti_model_plan_memory(tutti_model *m)
     m->separate_bytes = 0;
     for (int i = 0; i < p.count; i++) m->separate_bytes += p.leases[i].bytes;
     if (m->measure_only) goto out;
-    if ((s = tutti_alloc(&m->arena, m->arena_bytes, 1))) goto out;
+    if ((s = tutti_alloc_floats(&m->arena, m->arena_bytes / sizeof *m->arena))) goto out;
     set_addresses(&p);
 out:
     tutti_free(p.leases);

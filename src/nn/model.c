@@ -222,9 +222,9 @@ static tutti_status take_parameters(tutti_model *m)
 {
     m->parameters = m->options.parameters;
     m->gradients = m->options.gradients;
-    if (!m->parameters) TUTTI_TRY(tutti_alloc(&m->parameters, m->parameter_floats, sizeof(float)));
+    if (!m->parameters) TUTTI_TRY(tutti_alloc_floats(&m->parameters, m->parameter_floats));
     if (!m->gradients && !m->options.forward_only)
-        TUTTI_TRY(tutti_alloc(&m->gradients, m->gradient_floats, sizeof(float)));
+        TUTTI_TRY(tutti_alloc_floats(&m->gradients, m->gradient_floats));
     float *gradient = m->gradients;
     for (int i = 0; i < m->unit_count; i++) {
         tutti_unit *unit = &m->units[i];

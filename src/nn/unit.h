@@ -67,7 +67,7 @@ struct tutti_model {
 
     float *parameters, *gradients;
     size_t parameter_floats, gradient_floats;
-    char *arena;
+    float *arena;
     size_t arena_bytes, separate_bytes;
     bool measure_only; /* plan, but take nothing */
 

@@ -272,8 +272,7 @@ static tutti_status create_sync(tutti_trainer *t, tutti_sync *s, int layer)
     if (groups > 1 && groups < t->ranks)
         TUTTI_TRY(tutti_group_create_across(&s->across, t->comm, groups));
     if (groups > 1) TUTTI_TRY(create_exchanges(t, s));
-    if (t->settings.momentum > 0)
-        TUTTI_TRY(tutti_alloc(&s->momentum, s->end - s->begin, sizeof *s->momentum));
+    if (t->settings.momentum > 0) TUTTI_TRY(tutti_alloc_floats(&s->momentum, s->end - s->begin));
     return TUTTI_OK;
 }
 
@@ -326,7 +325,7 @@ tutti_status tutti_sync_create(tutti_trainer *t)
         const size_t count = tutti_model_region(t->model, i).count;
         if (count > largest) largest = count;
     }
-    if (t->ranks > 1) TUTTI_TRY(tutti_alloc(&t->collected, largest, sizeof *t->collected));
+    if (t->ranks > 1) TUTTI_TRY(tutti_alloc_floats(&t->collected, largest));
     for (int i = 0; i < t->net->layer_count; i++) {
         t->sync_of[i] = -1;
         if (!tutti_model_region(t->model, i).count) continue;

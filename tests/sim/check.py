@@ -15,15 +15,17 @@ KEYS = {"nodes", "step_s", "samples_per_s", "speedup", "efficiency", "exposed_s"
 failures = 0
 
 
-def simulate(*arguments, **environment):
-    return subprocess.run([TUTTI, "simulate", NET, "-b", str(BATCH), *arguments], text=True,
-                          capture_output=True, env={**os.environ, **environment})
+def simulate(*arguments, net=NET, **environment):
+    """coreutils' timeout ends the simulator, too, should it hang."""
+    return subprocess.run(["timeout", "60", TUTTI, "simulate", net, "-b", str(BATCH), *arguments],
+                          text=True, capture_output=True, env={**os.environ, **environment})
 
 
-def rows(*arguments, platform="workstations-1g"):
-    done = simulate("--platform", platform, "--json", *arguments)
+def rows(*arguments, net=NET, platform="workstations-1g"):
+    done = simulate("--platform", platform, "--json", *arguments, net=net)
     if done.returncode:
-        sys.exit(f"tutti simulate {' '.join(arguments)}: {done.stderr}")
+        sys.exit(f"tutti simulate {net} {' '.join(map(str, arguments))}: status "
+                 f"{done.returncode} {done.stderr}")
     return json.loads(done.stdout)["rows"]
 
 
@@ -106,6 +108,21 @@ def check_hosts():
     check("ranks_of_one_host", steps[0] != steps[2], steps)
 
 
+def check_many_layers():
+    """Many layers are large, too, and each rank has its own. ReLUs work where the features are:
+    they send nothing."""
+    sent = []
+    with tempfile.TemporaryDirectory() as folder:
+        for relus in (0, 500):
+            path = pathlib.Path(folder, f"{relus}.net")
+            path.write_text("input 64\nfc1 fc 128\n" +
+                            "".join(f"r{i} relu\n" for i in range(relus)) +
+                            "fc2 fc 128\nfc3 fc 64\nloss softmax\n")
+            table = rows("--nodes", "2", "--plan", "model", net=str(path))
+            sent.append(table[0]["bytes_sent"])
+    check("many_layers", sent[0] == sent[1] > 0, sent)
+
+
 def check_complaints():
     for name, words, arguments in [
             ("bad_jitter", "--jitter", ["--jitter", "much"]),
@@ -132,6 +149,7 @@ def main():
     check_files()
     check_topologies()
     check_hosts()
+    check_many_layers()
     check_complaints()
     check_absence(TUTTI_SIM="/nonexistent")
     sys.exit(1 if failures else 0)
