@@ -45,6 +45,11 @@ static void spans_are_what_people_write(void **state)
     }
 }
 
+static tutti_rhythm rhythm(const char *text)
+{
+    return (tutti_rhythm){.every = span(text, TUTTI_SPAN_STEPS)};
+}
+
 static void epochs_end_where_the_samples_do(void **state)
 {
     (void)state;
@@ -53,26 +58,55 @@ static void epochs_end_where_the_samples_do(void **state)
     assert_int_equal(tutti_pace_steps(&even, 3), 300);
     /* 48 samples a step, 100 an epoch: complete after steps 3 (144), 5 (240), 7 (336), ... 25 */
     static const int ends[] = {3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25};
-    const tutti_span each = span("1epoch", TUTTI_SPAN_STEPS), six = span("6epochs", 0);
+    const tutti_rhythm each = rhythm("1epoch"), six = rhythm("6epochs");
     for (int step = 0, e = 0; step <= 25; step++) {
         const int ends_here = e < 12 && ends[e] == step;
-        assert_int_equal(tutti_span_due(&each, &uneven, step, 0), ends_here);
-        assert_int_equal(tutti_span_due(&six, &uneven, step, 0), step == 13 || step == 25);
+        assert_int_equal(tutti_rhythm_is_due(&each, &uneven, step, 0), ends_here);
+        assert_int_equal(tutti_rhythm_is_due(&six, &uneven, step, 0), step == 13 || step == 25);
         e += ends_here;
         assert_int_equal(tutti_pace_epoch(&uneven, step), e);
     }
 }
 
-static void things_are_due_every_so_often(void **state)
+static void things_are_due_in_steps(void **state)
 {
     (void)state;
-    const tutti_span steps = span("3steps", 0), seconds = span("10s", 0), never = span("0", 0);
+    const tutti_rhythm steps = rhythm("3steps"), never = rhythm("0"), no_time = rhythm("0s");
     for (int step = 0; step < 10; step++) {
-        assert_int_equal(tutti_span_due(&steps, &even, step, 0), step > 0 && step % 3 == 0);
-        assert_false(tutti_span_due(&never, &even, step, 1e9));
+        assert_int_equal(tutti_rhythm_is_due(&steps, &even, step, 0), step > 0 && step % 3 == 0);
+        assert_false(tutti_rhythm_is_due(&never, &even, step, 1e9));
+        assert_false(tutti_rhythm_is_due(&no_time, &even, step, 1e9));
     }
-    assert_false(tutti_span_due(&seconds, &even, 5, 9.9));
-    assert_true(tutti_span_due(&seconds, &even, 5, 10.0));
+}
+
+/* A step takes a second, an evaluation half of one and a checkpoint two, by a clock of our own. */
+static void each_rhythm_has_its_own_clock(void **state)
+{
+    enum { STEPS = 60 };
+    (void)state;
+    tutti_rhythm evaluate = rhythm("10s"), save = rhythm("25s");
+    double clock = 1000;
+    int64_t evaluated[STEPS], saved[STEPS];
+    int evaluations = 0, saves = 0;
+    tutti_rhythm_mark(&evaluate, clock);
+    tutti_rhythm_mark(&save, clock);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        clock += 1;
+        if (tutti_rhythm_is_due(&evaluate, &even, step, clock)) {
+            evaluated[evaluations++] = step;
+            tutti_rhythm_mark(&evaluate, clock += 0.5);
+        }
+        if (tutti_rhythm_is_due(&save, &even, step, clock)) {
+            saved[saves++] = step;
+            tutti_rhythm_mark(&save, clock += 2);
+        }
+    }
+    /* step 24 ends at 1025; the two seconds of its save bring the evaluation of step 30 forward */
+    static const int64_t evaluated_at[] = {10, 20, 28, 38, 48, 56}, saved_at[] = {24, 48};
+    assert_int_equal(evaluations, 6);
+    assert_int_equal(saves, 2);
+    assert_memory_equal(evaluated, evaluated_at, sizeof evaluated_at);
+    assert_memory_equal(saved, saved_at, sizeof saved_at);
 }
 
 static double rate(const char *text, const char *warmup, int64_t step, const tutti_pace *pace)
@@ -204,7 +238,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_are_what_people_write),
         cmocka_unit_test(epochs_end_where_the_samples_do),
-        cmocka_unit_test(things_are_due_every_so_often),
+        cmocka_unit_test(things_are_due_in_steps),
+        cmocka_unit_test(each_rhythm_has_its_own_clock),
         cmocka_unit_test(rates_are_those_of_the_hand),
         cmocka_unit_test(own_functions_agree_with_the_library),
         cmocka_unit_test(warm_up_longer_than_the_run_is_harmless),

@@ -71,14 +71,21 @@ static int64_t spans_complete(const tutti_span *span, const tutti_pace *pace, in
     return n;
 }
 
-bool tutti_span_due(const tutti_span *span, const tutti_pace *pace, int64_t step, double since)
+bool tutti_rhythm_is_due(const tutti_rhythm *rhythm, const tutti_pace *pace, int64_t step,
+                         double now)
 {
+    const tutti_span *span = &rhythm->every;
     if (span->count <= 0 || step <= 0) return false;
     switch (span->unit) {
     case TUTTI_SPAN_STEPS: return step % (int64_t)span->count == 0;
-    case TUTTI_SPAN_SECONDS: return since >= span->count;
+    case TUTTI_SPAN_SECONDS: return now - rhythm->last >= span->count;
     case TUTTI_SPAN_EPOCHS:
         return spans_complete(span, pace, step) > spans_complete(span, pace, step - 1);
     }
     return false;
+}
+
+void tutti_rhythm_mark(tutti_rhythm *rhythm, double now)
+{
+    rhythm->last = now;
 }

@@ -38,9 +38,19 @@ tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit
 /* The span in steps (not for seconds). */
 int64_t tutti_span_steps(const tutti_span *span, const tutti_pace *pace);
 
-/* Is something due that happens every 'span', now that 'step' steps are done? For steps and epochs
- * a function of 'step' alone; for seconds, when 'since' of them have passed since it last
- * happened (ranks must agree on that number). A span of 0 never is. */
-bool tutti_span_due(const tutti_span *span, const tutti_pace *pace, int64_t step, double since);
+/* Something that happens again and again in a run, and when it last did: for spans in seconds each
+ * has a clock of its own. */
+typedef struct tutti_rhythm {
+    tutti_span every; /* 0: never */
+    double last;      /* by the clock that the caller reads */
+} tutti_rhythm;
+
+/* Is it due, now that 'step' steps are done? For steps and epochs a function of 'step' alone; for
+ * seconds by 'now', so that ranks may differ. */
+bool tutti_rhythm_is_due(const tutti_rhythm *rhythm, const tutti_pace *pace, int64_t step,
+                         double now);
+
+/* It has happened, or the run begins. */
+void tutti_rhythm_mark(tutti_rhythm *rhythm, double now);
 
 #endif

@@ -11,8 +11,8 @@
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
-    double seconds[2];      /* of the last two steps, by the number's parity */
-    double last_checkpoint; /* when, for spans in seconds */
+    double seconds[2]; /* of the last two steps, by the number's parity */
+    tutti_rhythm evaluation, checkpoint;
     double smooth_loss, smooth_top1, smooth_rate;
     int64_t first_step;
     double norm;
@@ -206,6 +206,7 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
         t->best_step = t->step;
     }
     const double seconds = tutti_now() - start;
+    tutti_rhythm_mark(&l->evaluation, start + seconds);
     tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, t->step, -1, start,
                      start + seconds);
     tutti_progress_say(t->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
@@ -225,16 +226,16 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
 static tutti_status save(tutti_trainer *t, loop *l, bool best)
 {
     TUTTI_TRY(flush(t, l));
-    const tutti_status s = tutti_trainer_save(t, best);
-    l->last_checkpoint = tutti_now();
-    return s;
+    TUTTI_TRY(tutti_trainer_save(t, best));
+    tutti_rhythm_mark(&l->checkpoint, tutti_now());
+    return TUTTI_OK;
 }
 
 /* Spans in seconds depend on the clock, and clocks differ: rank 0's decides. */
-static tutti_status is_due(tutti_trainer *t, const tutti_span *span, double since, bool *due)
+static tutti_status is_due(tutti_trainer *t, const tutti_rhythm *rhythm, bool *due)
 {
-    *due = tutti_span_due(span, &t->settings.pace, t->step, since);
-    if (span->unit != TUTTI_SPAN_SECONDS || t->ranks == 1) return TUTTI_OK;
+    *due = tutti_rhythm_is_due(rhythm, &t->settings.pace, t->step, tutti_now());
+    if (rhythm->every.unit != TUTTI_SPAN_SECONDS || t->ranks == 1) return TUTTI_OK;
     return tutti_comm_broadcast(t->comm, 0, due, sizeof *due);
 }
 
@@ -245,11 +246,11 @@ static tutti_status between_steps(tutti_trainer *t, loop *l)
     const bool last = t->step == t->settings.pace.steps;
     l->stops = last || (l->asked & TUTTI_ASKED_STOP);
     if (t->settings.evaluates) {
-        TUTTI_TRY(is_due(t, &t->settings.eval_every, tutti_now() - l->last_checkpoint, &due));
+        TUTTI_TRY(is_due(t, &l->evaluation, &due));
         if (due || last) TUTTI_TRY(evaluate(t, l, &best));
     }
     if (!t->options->run) return l->stops ? flush(t, l) : TUTTI_OK;
-    TUTTI_TRY(is_due(t, &t->settings.checkpoint_every, tutti_now() - l->last_checkpoint, &due));
+    TUTTI_TRY(is_due(t, &l->checkpoint, &due));
     if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(t, l, best));
     l->asked &= TUTTI_ASKED_STOP;
     return TUTTI_OK;
@@ -294,11 +295,15 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
               .smooth_top1 = NAN,
               .smooth_rate = NAN,
               .norm = NAN,
+              .evaluation.every = t->settings.eval_every,
+              .checkpoint.every = t->settings.checkpoint_every,
               .first_step = t->step};
     TUTTI_TRY(tutti_comm_agree(t->comm, open_outputs(t)));
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
-    t->begun = l.last_checkpoint = tutti_now();
+    t->begun = tutti_now();
+    tutti_rhythm_mark(&l.evaluation, t->begun);
+    tutti_rhythm_mark(&l.checkpoint, t->begun);
     const tutti_status reason = run_steps(t, &l); /* the same on all ranks */
     TUTTI_TRY(tutti_trainer_rest(t));
     TUTTI_TRY(reason);

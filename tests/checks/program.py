@@ -3,11 +3,14 @@
 page, MANUAL, knows every verb and option."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import time
 
 TUTTI, MANUAL = sys.argv[1], sys.argv[2]
+NETS = pathlib.Path(__file__).resolve().parent.parent / "nets"
 FAILURES = []
 
 
@@ -55,6 +58,16 @@ def check_threads():
     for more, environment in (["--threads", "1"], {}), ([], {"OMP_NUM_THREADS": "1"}):
         done = run(*words, *more, **environment)
         expect(f"one thread for {more} {environment}", "1 rank, 1 thread," in done.stdout, done)
+
+
+def check_rhythm():
+    """Between two evaluations passes the time asked for; the last comes with the last step."""
+    start = time.monotonic()
+    done = run("train", str(NETS / "channels33.net"), "--data", "synthetic,test=8", "--steps",
+               "3000", "--threads", "1", "--eval-every", "0.05s")
+    most = (time.monotonic() - start) / 0.05 + 1
+    count = done.stdout.count(": test top-1")
+    expect(f"1 to {most:.0f} evaluations, not {count}", 1 <= count <= most, done)
 
 
 def check_verbs():
@@ -128,7 +141,7 @@ def check_doctor_of_ranks():
     expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
 
 
-for check in (check_frame, check_threads, check_verbs, check_plan, check_doctor,
+for check in (check_frame, check_threads, check_rhythm, check_verbs, check_plan, check_doctor,
               check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
