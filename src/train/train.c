@@ -11,11 +11,10 @@
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
-    double seconds[2]; /* of the last two steps, by the number's parity */
+    double seconds[2], norm[2]; /* of the last two steps, by the number's parity: news are late */
     tutti_rhythm evaluation, checkpoint;
     double smooth_loss, smooth_top1, smooth_rate;
     int64_t first_step;
-    double norm;
     unsigned asked;
     bool stops;
 } loop;
@@ -23,6 +22,13 @@ typedef struct loop {
 static double epoch_of(const tutti_trainer *t, int64_t step)
 {
     return (double)(step * t->settings.pace.batch) / (double)t->settings.pace.samples;
+}
+
+/* The learning rate of step 'step', counted from 0. */
+static float rate_of(const tutti_trainer *t, int64_t step)
+{
+    const tutti_settings *s = &t->settings;
+    return (float)tutti_schedule_rate(&s->schedule, s->lr, step, &s->pace);
 }
 
 static double flops_per_sample(const tutti_trainer *t)
@@ -44,7 +50,7 @@ static void prepare_sgd(tutti_trainer *t)
 {
     const tutti_settings *s = &t->settings;
     t->sgd = (tutti_sgd){
-        .lr = (float)tutti_schedule_rate(&s->schedule, s->lr, t->step, &s->pace),
+        .lr = rate_of(t, t->step),
         .momentum = (float)s->momentum,
         .weight_decay = (float)s->weight_decay,
         .gradient_scale = 1,
@@ -81,9 +87,11 @@ tutti_status tutti_trainer_rest(tutti_trainer *t)
 static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
 {
     const double start = tutti_now();
-    const tutti_status s = tutti_trainer_step(t, &l->norm, news);
+    double norm = NAN;
+    const tutti_status s = tutti_trainer_step(t, &norm, news);
     const double seconds = tutti_now() - start;
     l->seconds[t->step & 1] = seconds;
+    l->norm[t->step & 1] = norm;
     if (t->step > l->first_step + 1) {
         t->steady += seconds;
         t->steady_data += t->data_wait;
@@ -109,7 +117,7 @@ static void show_step(tutti_trainer *t, loop *l, const tutti_pulse_news *news, d
         .step = news->step,
         .loss = l->smooth_loss,
         .top1 = l->smooth_top1,
-        .lr = t->sgd.lr,
+        .lr = rate_of(t, news->step - 1),
         .step_seconds = seconds,
         .samples_per_s = l->smooth_rate,
         .percent_of_peak = t->peak > 0 ? 100 * l->smooth_rate * flops_per_sample(t) / t->peak : NAN,
@@ -126,9 +134,8 @@ static tutti_status write_step(tutti_trainer *t, const loop *l, const tutti_puls
     tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(t, news->step), "train");
     row.loss = news->loss;
     row.top1 = (double)news->hits / t->settings.batch;
-    row.lr = (float)tutti_schedule_rate(&t->settings.schedule, t->settings.lr, news->step - 1,
-                                        &t->settings.pace);
-    row.gradient_norm = l->norm;
+    row.lr = rate_of(t, news->step - 1);
+    row.gradient_norm = l->norm[news->step & 1];
     row.seconds = seconds;
     row.samples_per_s = t->settings.batch / seconds;
     row.data_wait_s = news->data_wait;
@@ -294,7 +301,6 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     loop l = {.smooth_loss = NAN,
               .smooth_top1 = NAN,
               .smooth_rate = NAN,
-              .norm = NAN,
               .evaluation.every = t->settings.eval_every,
               .checkpoint.every = t->settings.checkpoint_every,
               .first_step = t->step};

@@ -190,6 +190,11 @@ def check_clipping(folder):
         assert rows == losses(bare), "--clip -1 is not as the net says"
     yield "clipping switched off", switched_off
 
+    def often_saved():
+        often = train(folder / "often", 1, *nobias, "--checkpoint-every", "1step")
+        assert losses(often) == losses(bare), "a norm is written beside another step's loss"
+    yield "clipping, norms of their steps", often_saved
+
 
 def check_complaints(folder):
     def complains(name, ranks, options, code, words):
