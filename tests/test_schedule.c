@@ -193,7 +193,11 @@ static void warm_up_longer_than_the_run_is_harmless(void **state)
 {
     (void)state;
     const tutti_pace pace = {.samples = 100, .batch = 10, .steps = 5};
-    assert_true(fabs(rate("fixed", "10steps", 4, &pace) - 0.25) < 1e-16);
+    static const char *const schedules[] = {"fixed", "poly:0.9", "cosine", "cosine:0.1"};
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        assert_true(fabs(rate(schedules[i], "5steps", 0, &pace) - 0.1) < 1e-16);
+        assert_true(fabs(rate(schedules[i], "10steps", 4, &pace) - 0.25) < 1e-16);
+    }
     assert_true(rate("cosine", "5steps", 5, &pace) == 0);
 }
 

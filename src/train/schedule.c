@@ -194,8 +194,8 @@ double tutti_schedule_rate(const tutti_schedule *schedule, double lr, int64_t st
     const int64_t warmup = tutti_span_steps(&schedule->warmup, pace);
     const int64_t at = step < warmup ? warmup : step;
     const int64_t length = pace->steps - warmup;
-    double done = length > 0 ? (double)(at - warmup) / (double)length : 1;
-    if (done > 1) done = 1;
+    const double past = length > 0 ? fmin((double)(at - warmup) / (double)length, 1) : 1;
+    const double done = step < warmup ? 0 : past;
     const double rate = lr * schedule->kind->fraction(schedule, at, done, pace);
     return step < warmup ? rate * (double)(step + 1) / (double)warmup : rate;
 }
