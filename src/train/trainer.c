@@ -194,6 +194,11 @@ static tutti_status init_model(tutti_trainer *t)
 static tutti_status open_loader(tutti_trainer *t)
 {
     tutti_loader_options o = tutti_loader_defaults();
+    if (t->settings.evaluates && tutti_data_count(t->data, TUTTI_SPLIT_TEST) < 1)
+        return tutti_fail(TUTTI_DATA,
+                          "%s has no samples to test on: give it some, or train with "
+                          "--eval-every never",
+                          t->options->data);
     o.batch = t->settings.batch;
     o.first = tutti_model_first_sample(t->model);
     o.end = o.first + tutti_model_samples(t->model);

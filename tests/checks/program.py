@@ -70,6 +70,16 @@ def check_rhythm():
     expect(f"1 to {most:.0f} evaluations, not {count}", 1 <= count <= most, done)
 
 
+def check_no_tests():
+    """A set without test samples is refused before the first step, not at the first evaluation."""
+    words = ["train", str(NETS / "channels33.net"), "--data", "synthetic,test=0", "--steps", "2"]
+    done = run(*words)
+    expect("no samples to test on", done.returncode == 1 and "step 1/" not in done.stdout
+           and "--eval-every never" in done.stderr, done)
+    done = run(*words, "--eval-every", "never")
+    expect("no samples to test on, none needed", done.returncode == 0, done)
+
+
 def check_verbs():
     manual = open(MANUAL).read().replace("\\-", "-")
     for verb in verbs():
@@ -141,7 +151,7 @@ def check_doctor_of_ranks():
     expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
 
 
-for check in (check_frame, check_threads, check_rhythm, check_verbs, check_plan, check_doctor,
-              check_doctor_of_ranks):
+for check in (check_frame, check_threads, check_rhythm, check_no_tests, check_verbs, check_plan,
+              check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
