@@ -73,14 +73,17 @@ static tutti_status check_normalisation(const tutti_data *data, const char *kind
     return TUTTI_OK;
 }
 
-/* From the trained model, else from the keys mean= and std=; *given says whether there is any. */
+/* From the trained model, else from the keys mean= and std=, which pictures have; *given says
+ * whether there is any. */
 static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool *given)
 {
     const tutti_normalisation *model = &data->options.normalise;
     float values[2][3];
     int count[2] = {0, 0};
-    TUTTI_TRY(tutti_spec_reals(spec, "mean", values[0], &count[0], 3));
-    TUTTI_TRY(tutti_spec_reals(spec, "std", values[1], &count[1], 3));
+    if (data->source->pixels) {
+        TUTTI_TRY(tutti_spec_reals(spec, "mean", values[0], &count[0], 3));
+        TUTTI_TRY(tutti_spec_reals(spec, "std", values[1], &count[1], 3));
+    }
     const size_t bytes = (size_t)data->frame * sizeof(float);
     *given = count[0] || count[1] || model->count;
     if (model->count && model->count != data->frame)
