@@ -85,6 +85,17 @@ static void trees_for_training_and_testing(void **state)
     assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 3);
     assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 1);
     tutti_data_close(&data);
+
+    rmdir(scratch_file(s, "val/a")); /* a class without test samples */
+    tutti_reader *reader = NULL;
+    float sample[FLOATS];
+    int label = -1;
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TEST, 0, 0, sample, &label));
+    assert_int_equal(label, 1);
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
     make_folder(s, "val/c");
     must_fail(spec_of("images", s, ""), TUTTI_DATA, "the class 'c'");
 }

@@ -107,13 +107,27 @@ tutti_status tutti_folders_of_dir(tutti_names *folders, const char *dir)
     return s;
 }
 
-static tutti_status same_classes(const tutti_names *a, const tutti_names *b, const char *dir)
+static tutti_status class_of(const tutti_names *classes, const char *name, const char *dir,
+                             int *label)
 {
-    for (int i = 0; i < b->count; i++)
-        if (i >= a->count || strcmp(a->name[i], b->name[i]))
-            return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not one of the training set's",
-                              b->name[i], dir);
-    return TUTTI_OK;
+    for (*label = 0; *label < classes->count; ++*label)
+        if (!strcmp(classes->name[*label], name)) return TUTTI_OK;
+    return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not one of the training set's", name,
+                      dir);
+}
+
+/* The folders of a test tree, which may lack some of the classes. */
+static tutti_status scan_tests(tutti_items *items, const char *root, const char *prefix,
+                               const tutti_names *classes)
+{
+    tutti_names folders = {0};
+    tutti_status s = tutti_folders_of_dir(&folders, root);
+    for (int i = 0, label = 0; !s && i < folders.count; i++) {
+        s = class_of(classes, folders.name[i], root, &label);
+        if (!s) s = scan_folder(items, root, prefix, folders.name[i], label);
+    }
+    tutti_names_deinit(&folders);
+    return s;
 }
 
 /* DIR/train/CLASS/... and DIR/TEST/CLASS/... */
@@ -121,16 +135,12 @@ static tutti_status scan_trees(tutti_data *data, const char *test)
 {
     images_state *state = data->state;
     char *train_dir = NULL, *test_dir = NULL, prefix[16];
-    tutti_names classes = {0};
     tutti_status s = tutti_path_join(&train_dir, state->dir, "train");
     if (!s) s = tutti_path_join(&test_dir, state->dir, test);
     if (!s) s = tutti_folders_of_dir(&data->names, train_dir);
-    if (!s) s = tutti_folders_of_dir(&classes, test_dir);
-    if (!s) s = same_classes(&data->names, &classes, test_dir);
     if (!s) s = tutti_items_scan(&state->items[0], train_dir, "train/", &data->names);
     snprintf(prefix, sizeof prefix, "%s/", test);
-    if (!s) s = tutti_items_scan(&state->items[1], test_dir, prefix, &classes);
-    tutti_names_deinit(&classes);
+    if (!s) s = scan_tests(&state->items[1], test_dir, prefix, &data->names);
     tutti_free(train_dir);
     tutti_free(test_dir);
     return s;
