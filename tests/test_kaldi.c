@@ -412,14 +412,37 @@ static void numbers_that_are_none(void **state)
     tutti_data_close(&data);
 }
 
+/* The mean is that of the numbers that are: u0 and u1 have 4 and 5 frames, one number is none. */
+static void what_is_no_number_does_not_count(void **state)
+{
+    scratch *s = *state;
+    static bytes b;
+    double mean = 0;
+    const float nan_value = NAN;
+    put_archive(&b, 2);
+    memcpy(b.data + 3 + 5 + 10 + 4 * COLUMNS, &nan_value, 4); /* u0's second frame */
+    write_bytes(scratch_file(s, "f.ark"), b.data, b.count);
+    write_text(scratch_file(s, "l.txt"), "u0 0\nu1 1\n");
+    for (int i = 0; i < 9; i++) mean += i == 1 ? 0 : value(i > 3, i > 3 ? i - 4 : i, 0) / 8;
+    tutti_data *data = open_data(archive_spec(s, ",context=0,holdout=0"), true);
+    assert_true(fabs(tutti_data_normalise(data).mean[0] - mean) < 1e-6);
+    tutti_data_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(every_form_gives_any_rows),  SCRATCH_TEST(frames_between_their_neighbours),
-        SCRATCH_TEST(a_label_for_each_frame),     SCRATCH_TEST(stretches_of_utterances),
-        SCRATCH_TEST(the_net_decides_the_window), SCRATCH_TEST(scripts_point_into_archives),
-        SCRATCH_TEST(folders_and_names),          SCRATCH_TEST(damage_has_a_sentence),
-        SCRATCH_TEST(numbers_that_are_none),      SCRATCH_TEST(windows_may_be_images),
+        SCRATCH_TEST(every_form_gives_any_rows),
+        SCRATCH_TEST(frames_between_their_neighbours),
+        SCRATCH_TEST(a_label_for_each_frame),
+        SCRATCH_TEST(stretches_of_utterances),
+        SCRATCH_TEST(the_net_decides_the_window),
+        SCRATCH_TEST(scripts_point_into_archives),
+        SCRATCH_TEST(folders_and_names),
+        SCRATCH_TEST(damage_has_a_sentence),
+        SCRATCH_TEST(what_is_no_number_does_not_count),
+        SCRATCH_TEST(numbers_that_are_none),
+        SCRATCH_TEST(windows_may_be_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

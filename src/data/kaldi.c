@@ -179,14 +179,14 @@ static tutti_status choose_window(tutti_data *data, tutti_spec *spec)
     const int usual = state->by_frame ? 11 : u->item[0].matrix.rows;
     state->window = context >= 0 ? 2 * context + 1 : frames;
     if (!state->window) state->window = wanted && wanted % columns == 0 ? wanted / columns : usual;
+    if (state->window > MAX_WINDOW)
+        return tutti_fail(TUTTI_SHAPE, "a window of %d frames; at most %d are possible",
+                          state->window, (int)MAX_WINDOW);
     if (wanted && wanted != state->window * columns)
         return tutti_fail(TUTTI_SHAPE,
                           "the net takes %d numbers; %d frames of %d make %d (set frames= or "
                           "context=)",
                           wanted, state->window, columns, state->window * columns);
-    if (state->window > MAX_WINDOW)
-        return tutti_fail(TUTTI_SHAPE, "a window of %d frames; at most %d are possible",
-                          state->window, (int)MAX_WINDOW);
     data->frame = columns;
     data->shape = wanted ? want : (tutti_sample_shape){state->window * columns, 1, 1};
     return TUTTI_OK;
@@ -292,45 +292,51 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
     return TUTTI_OK;
 }
 
-/* Over at most MEASURED utterances, evenly chosen, in their order. */
+/* Of one number of a frame over all frames seen. */
+typedef struct moments {
+    double count, sum, square;
+} moments;
+
 static tutti_status add_frames(const tutti_ark_matrix *m, tutti_buffer *scratch,
-                               tutti_buffer *frames, double *sum, double *square)
+                               tutti_buffer *frames, moments *of)
 {
-    const size_t numbers = (size_t)m->rows * (size_t)m->columns;
+    const size_t columns = (size_t)m->columns, numbers = (size_t)m->rows * columns;
     TUTTI_TRY(tutti_buffer_reserve(frames, numbers * sizeof(float)));
     const float *value = frames->bytes;
     TUTTI_TRY(tutti_ark_rows(m, 0, m->rows, scratch, frames->bytes));
     for (size_t i = 0; i < numbers; i++) {
         if (!isfinite(value[i])) continue; /* found and told when it is fetched */
-        sum[i % (size_t)m->columns] += value[i];
-        square[i % (size_t)m->columns] += (double)value[i] * value[i];
+        moments *it = &of[i % columns];
+        it->count++;
+        it->sum += value[i];
+        it->square += (double)value[i] * value[i];
     }
     return TUTTI_OK;
 }
 
+/* Over at most MEASURED utterances, evenly chosen, in their order. */
 static tutti_status kaldi_measure(tutti_data *data)
 {
     const kaldi_state *state = data->state;
     const kaldi_split *train = &state->split[0];
     const int chosen = train->count < MEASURED ? train->count : MEASURED;
-    double *sum = NULL, frames_seen = 0;
+    moments *of = NULL;
     tutti_buffer scratch = {0}, frames = {0};
-    TUTTI_TRY(tutti_alloc(&sum, 2 * (size_t)data->frame, sizeof *sum));
-    double *square = sum + data->frame;
+    TUTTI_TRY(tutti_alloc(&of, (size_t)data->frame, sizeof *of));
     tutti_status s = TUTTI_OK;
     for (int i = 0; !s && i < chosen; i++) {
         const int64_t at = (int64_t)i * train->count / chosen;
-        s = add_frames(&train->item[at].matrix, &scratch, &frames, sum, square);
-        frames_seen += train->item[at].matrix.rows;
+        s = add_frames(&train->item[at].matrix, &scratch, &frames, of);
     }
     for (int c = 0; !s && c < data->frame; c++) {
-        const double mean = sum[c] / frames_seen, variance = square[c] / frames_seen - mean * mean;
+        const double count = fmax(of[c].count, 1), mean = of[c].sum / count;
+        const double variance = of[c].square / count - mean * mean;
         data->mean[c] = (float)mean;
         data->std[c] = variance > 1e-10 ? (float)sqrt(variance) : 1;
     }
     tutti_buffer_deinit(&scratch);
     tutti_buffer_deinit(&frames);
-    tutti_free(sum);
+    tutti_free(of);
     return s;
 }
 
