@@ -74,7 +74,7 @@ static const cli_option options[] = {
      .help = "exchange the first layers first"},
     {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
      .help = "of each rank; 0: OMP_NUM_THREADS, else one per core"},
-    {"data-threads|num-io-threads", CLI_INT, TO(data_threads), 0, 1024,
+    {"data-threads|num-io-threads", CLI_INT, TO(data_threads), 0, 64,
      .help = "that read and decode; 0: by the cores"},
     {"comm-core",          CLI_TEXT, AT(comm_core), .value = "CORE", .fallback = "auto",
      .help = "of the communication thread: auto, none, or a number"},
