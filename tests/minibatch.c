@@ -19,9 +19,17 @@ void must(tutti_status s)
     if (s) fail_msg("%s", tutti_message());
 }
 
+/* Where pixel p of channel c lies in a sample as models want it. */
+static size_t place_in_sample(const tutti_net *net, int c, int p)
+{
+    const tutti_shape in = tutti_net_input(net);
+    if (tutti_net_input_is_compact(net)) return (size_t)(p * in.c + c);
+    return (size_t)((c / TUTTI_BLOCK * in.h * in.w + p) * TUTTI_BLOCK + c % TUTTI_BLOCK);
+}
+
 static void fill_samples(batch *b)
 {
-    const tutti_shape in = b->net->input;
+    const tutti_shape in = tutti_net_input(b->net);
     const size_t stride = tutti_net_input_floats(b->net), count = tutti_shape_count(in);
     must(tutti_alloc(&b->samples, BATCH * stride, sizeof(float)));
     must(tutti_alloc(&b->reference, BATCH * count, sizeof(double)));
@@ -29,14 +37,14 @@ static void fill_samples(batch *b)
         for (int c = 0; c < in.c; c++)
             for (int p = 0; p < in.h * in.w; p++) {
                 const float v = noise((uint32_t)i, (uint64_t)(c * in.h * in.w + p));
-                b->samples[(size_t)i * stride + (size_t)(p * in.c + c)] = v;
+                b->samples[(size_t)i * stride + place_in_sample(b->net, c, p)] = v;
                 b->reference[(size_t)i * count + (size_t)(c * in.h * in.w + p)] = (double)v;
             }
 }
 
 batch make_batch(const char *text)
 {
-    batch b = {0};
+    batch b = {.text = text};
     must(tutti_net_parse(&b.net, text, "t.net"));
     fill_samples(&b);
     for (int i = 0; i < BATCH; i++) b.labels[i] = i % tutti_net_classes(b.net);
@@ -56,20 +64,29 @@ void free_batch(batch *b)
     tutti_net_destroy(&b->net);
 }
 
+static tutti_status set_bias(tutti_model *m, int parameter, size_t count)
+{
+    float *torch = NULL;
+    TUTTI_TRY(tutti_alloc(&torch, count, sizeof(float)));
+    for (size_t k = 0; k < count; k++) torch[k] = 0.1f * noise(1000, k);
+    tutti_model_import(m, parameter, torch, tutti_model_parameters(m));
+    tutti_free(torch);
+    return TUTTI_OK;
+}
+
+tutti_status try_model(tutti_model **out, const batch *b, const tutti_model_options *options)
+{
+    TUTTI_TRY(tutti_model_create(out, b->net, options));
+    tutti_model_init(*out, SEED, TUTTI_INIT_AUTO, 0);
+    for (int i = 0; i < b->net->param_count; i++)
+        if (b->net->params[i].is_bias) TUTTI_TRY(set_bias(*out, i, b->net->params[i].count));
+    return TUTTI_OK;
+}
+
 tutti_model *make_model(const batch *b, const tutti_model_options *options)
 {
     tutti_model *m = NULL;
-    must(tutti_model_create(&m, b->net, options));
-    tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
-    for (int i = 0; i < b->net->param_count; i++) {
-        const tutti_param *p = &b->net->params[i];
-        if (!p->is_bias) continue;
-        float *torch = NULL;
-        must(tutti_alloc(&torch, p->count, sizeof(float)));
-        for (size_t k = 0; k < p->count; k++) torch[k] = 0.1f * noise(1000, k);
-        tutti_model_import(m, i, torch, tutti_model_parameters(m));
-        tutti_free(torch);
-    }
+    must(try_model(&m, b, options));
     return m;
 }
 

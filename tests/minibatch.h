@@ -7,6 +7,7 @@
 enum { BATCH = 13, GRAINS = 8, SEED = 7, STEP = 3 };
 
 typedef struct batch {
+    const char *text; /* of the net, borrowed */
     tutti_net *net;
     float *samples;    /* as models want them */
     double *reference; /* [BATCH][c][h][w] */
@@ -25,6 +26,8 @@ void free_batch(batch *b);
 
 /* A model with its first parameters; biases are not zero, so that they matter. */
 tutti_model *make_model(const batch *b, const tutti_model_options *options);
+tutti_status try_model(tutti_model **out, const batch *b,
+                       const tutti_model_options *options) TUTTI_MUST_CHECK;
 
 /* Step number STEP on the model's share. */
 void train(tutti_model *model, const batch *b);
