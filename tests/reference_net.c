@@ -1,191 +1,294 @@
 #include "reference_net.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "reference_kinds.h"
 
-typedef struct value {
-    tutti_shape s;
-    double *v;
-} value;
+enum { MOST_OPS = 128, MOST_WORDS = 32 };
 
-static double *at(const value *x, int c, int h, int w)
+struct reference_net {
+    int op_count; /* all but the loss, which is last */
+    op ops[MOST_OPS];
+    value values[MOST_OPS]; /* the sample, then what each op gives */
+    int loss_from;
+    int parameter_count;
+    tensor parameters[2 * MOST_OPS];
+    int name_count; /* of layers: what they are called, and which value they give */
+    char names[MOST_OPS][64];
+    int given[MOST_OPS];
+};
+
+static const kind kinds[] = {
+    {"conv", FEATURES, true, shape_conv, conv_forward, conv_backward},
+    {"fc", FEATURES, true, shape_fc, fc_forward, fc_backward},
+    {"maxpool", NO_ARGUMENT, false, shape_pool, maxpool_forward, maxpool_backward},
+    {"avgpool", NO_ARGUMENT, false, shape_pool, avgpool_forward, avgpool_backward},
+    {"relu", NO_ARGUMENT, false, shape_same, relu_forward, relu_backward},
+    {"sigmoid", NO_ARGUMENT, false, shape_same, sigmoid_forward, sigmoid_backward},
+    {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},
+    {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
+    {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
+    {"add", NAMES, false, shape_same, join_forward, join_backward},
+    {"concat", NAMES, false, shape_concat, join_forward, join_backward},
+    {"softmax", NO_ARGUMENT, false, NULL, NULL, NULL},
+};
+
+/* ---- reading ---- */
+
+static const kind *kind_named(const char *word)
 {
-    return &x->v[((size_t)c * (size_t)x->s.h + (size_t)h) * (size_t)x->s.w + (size_t)w];
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(word, kinds[i].word)) return &kinds[i];
+    return NULL;
 }
 
-static bool inside(const value *x, int h, int w)
+static void *give_up(const char *what, const char *word)
 {
-    return h >= 0 && w >= 0 && h < x->s.h && w < x->s.w;
+    fprintf(stderr, "reference_net: %s '%s'\n", what, word);
+    abort();
 }
 
-static void conv(const tutti_layer *l, const value *x, const double *weight, const double *bias,
-                 value *y)
+/* The value of that name, -1 if there is none. */
+static int value_named(const reference_net *net, const char *name)
 {
-    const tutti_conv_shape *s = &l->window;
-    const int channels = s->c / s->groups, features = s->k / s->groups;
-    for (int k = 0; k < s->k; k++)
-        for (int h = 0; h < y->s.h; h++)
-            for (int w = 0; w < y->s.w; w++) {
-                double sum = bias ? bias[k] : 0;
-                for (int c = 0; c < channels; c++)
-                    for (int r = 0; r < s->r; r++)
-                        for (int q = 0; q < s->s; q++) {
-                            const int ih = h * s->stride_h - s->pad_top + r * s->dilation_h;
-                            const int iw = w * s->stride_w - s->pad_left + q * s->dilation_w;
-                            if (inside(x, ih, iw))
-                                sum += *at(x, k / features * channels + c, ih, iw) *
-                                       weight[((k * channels + c) * s->r + r) * s->s + q];
-                        }
-                *at(y, k, h, w) = sum;
-            }
+    if (!strcmp(name, "input")) return 0;
+    for (int i = 0; i < net->name_count; i++)
+        if (!strcmp(name, net->names[i])) return net->given[i];
+    return -1;
 }
 
-static void fc(const value *x, const double *weight, const double *bias, value *y)
+static void make_room(value *x)
 {
-    const size_t in = tutti_shape_count(x->s);
-    for (int o = 0; o < y->s.c; o++) {
-        double sum = bias ? bias[o] : 0;
-        for (size_t i = 0; i < in; i++) sum += x->v[i] * weight[(size_t)o * in + i];
-        y->v[o] = sum;
+    double **const all[] = {&x->v, &x->v_error, &x->d, &x->d_error};
+    for (int i = 0; i < 4; i++) *all[i] = calloc(value_count(x), sizeof **all[i]);
+}
+
+static int add_parameter(reference_net *net, size_t count)
+{
+    tensor *t = &net->parameters[net->parameter_count];
+    double **const all[] = {&t->v, &t->d, &t->size, &t->error};
+    for (int i = 0; i < 4; i++) *all[i] = calloc(count, sizeof **all[i]);
+    t->count = count;
+    return net->parameter_count++;
+}
+
+static void add_parameters(reference_net *net, op *o)
+{
+    const value *in = &net->values[o->from[0]];
+    const size_t features = (size_t)o->features;
+    const bool windows = o->kind->shape == shape_conv;
+    const size_t rows =
+        windows ? (size_t)(in->c / o->groups * o->kernel[0] * o->kernel[1]) : value_count(in);
+    o->weight = add_parameter(net, features * rows);
+    if (!o->no_bias) o->bias = add_parameter(net, features);
+}
+
+/* Adds an op whose options are known; returns the value it gives. */
+static int add_op(reference_net *net, const op *described)
+{
+    op *o = &net->ops[net->op_count];
+    const value *in[MOST_INPUTS];
+    value *out = &net->values[++net->op_count];
+    *o = *described;
+    if (net->op_count == MOST_OPS) give_up("too many layers at", o->kind->word);
+    o->weight = o->bias = -1;
+    for (int k = 0; k < o->input_count; k++) in[k] = &net->values[o->from[k]];
+    o->kind->shape(o, in, out);
+    make_room(out);
+    if (o->kind->has_parameters) add_parameters(net, o);
+    return net->op_count;
+}
+
+static bool read_pair(const char *word, const char *key, int pair[2])
+{
+    const size_t length = strlen(key);
+    if (strncmp(word, key, length) != 0 || word[length] != '=') return false;
+    if (sscanf(word + length + 1, "%dx%d", &pair[0], &pair[1]) < 2) pair[1] = pair[0];
+    return true;
+}
+
+static bool read_real(const char *word, const char *key, double *out)
+{
+    const size_t length = strlen(key);
+    if (strncmp(word, key, length) != 0 || word[length] != '=') return false;
+    *out = (double)strtof(word + length + 1, NULL); /* what nets store is single precision */
+    return true;
+}
+
+/* One option of a layer; a fused activation goes to *activation. */
+static void read_option(const reference_net *net, const char *word, op *o, const kind **activation)
+{
+    int pair[2];
+    double ignored;
+    if (read_pair(word, "kernel", o->kernel) || read_pair(word, "stride", o->stride)) return;
+    if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
+    if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
+    if (read_real(word, "k", &o->k)) return;
+    if (read_real(word, "std", &ignored) || read_real(word, "bias", &ignored)) return;
+    if (!strncmp(word, "init=", 5)) return;
+    if (read_pair(word, "groups", pair)) o->groups = pair[0];
+    else if (!strncmp(word, "from=", 5)) o->from[0] = value_named(net, word + 5);
+    else if (!strcmp(word, "global")) o->global = true;
+    else if (!strcmp(word, "nobias")) o->no_bias = true;
+    else if (!(*activation = kind_named(word))) give_up("no such option", word);
+}
+
+static int read_names(const reference_net *net, char **words, int count, op *o)
+{
+    o->input_count = 0;
+    while (o->input_count < count && value_named(net, words[o->input_count]) >= 0) {
+        o->from[o->input_count] = value_named(net, words[o->input_count]);
+        o->input_count++;
     }
+    return o->input_count;
 }
 
-static void pool(const tutti_layer *l, const value *x, value *y)
+static void read_layer(reference_net *net, char **words, int count)
 {
-    const tutti_conv_shape *s = &l->window;
-    const bool max = l->kind == TUTTI_KIND_MAXPOOL;
-    for (int c = 0; c < y->s.c; c++)
-        for (int h = 0; h < y->s.h; h++)
-            for (int w = 0; w < y->s.w; w++) {
-                double out = max ? -INFINITY : 0;
-                for (int r = 0; r < s->r; r++)
-                    for (int q = 0; q < s->s; q++) {
-                        const int ih = h * s->stride_h - s->pad_top + r;
-                        const int iw = w * s->stride_w - s->pad_left + q;
-                        if (!inside(x, ih, iw)) continue;
-                        const double v = *at(x, c, ih, iw);
-                        out = max ? fmax(out, v) : out + v / (s->r * s->s);
-                    }
-                *at(y, c, h, w) = out;
-            }
+    op o = {.kind = kind_named(words[1]),
+            .layer = net->name_count,
+            .input_count = 1,
+            .from = {net->name_count ? net->given[net->name_count - 1] : 0},
+            .groups = 1,
+            .dilation = {1, 1},
+            .alpha = (double)1e-4f,
+            .beta = 0.75,
+            .k = 1};
+    const kind *activation = NULL;
+    int next = 2;
+    if (!o.kind) give_up("no such kind", words[1]);
+    if (o.kind->takes == FEATURES) o.features = atoi(words[next++]);
+    if (o.kind->takes == RATE) o.rate = strtod(words[next++], NULL);
+    if (o.kind->takes == NAMES) next += read_names(net, words + 2, count - 2, &o);
+    for (; next < count; next++) read_option(net, words[next], &o, &activation);
+    snprintf(net->names[net->name_count], sizeof net->names[0], "%s", words[0]);
+    net->loss_from = o.from[0];
+    if (!o.kind->shape) return; /* the loss */
+    int given = add_op(net, &o);
+    if (activation)
+        given = add_op(net, &(op){.kind = activation, .input_count = 1, .from = {given}});
+    net->given[net->name_count++] = given;
 }
 
-/* The rate as its numbers of 16 bits have it. */
-static double share(const tutti_layer *l)
+static void read_line(reference_net *net, char *line)
 {
-    return floor((double)l->rate * 65536 + 0.5) / 65536;
+    char *words[MOST_WORDS], *rest = NULL;
+    int count = 0;
+    line[strcspn(line, "#")] = 0;
+    for (char *w = strtok_r(line, " ", &rest); w && count < MOST_WORDS;
+         w = strtok_r(NULL, " ", &rest))
+        words[count++] = w;
+    if (!count || !strcmp(words[0], "default")) return;
+    if (!strcmp(words[0], "input")) {
+        net->values[0].c = atoi(words[1]);
+        net->values[0].h = count > 2 ? atoi(words[2]) : 1;
+        net->values[0].w = count > 2 ? atoi(words[3]) : 1;
+        make_room(&net->values[0]);
+    } else read_layer(net, words, count);
 }
 
-/* Is element e (in blocked order) dropped? */
-static bool dropped(const tutti_layer *l, const tutti_random_key *key, size_t e)
+reference_net *reference_read(const char *text)
 {
-    const uint32_t word = tutti_random_u32(key, 64 * (e / 128) + 4 * (e % 16) + e / 16 % 4);
-    return (e / 64 % 2 ? word & 0xFFFF : word >> 16) < 65536 * share(l);
+    reference_net *net = calloc(1, sizeof *net);
+    char *copy = strdup(text), *rest = NULL;
+    for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        read_line(net, line);
+    free(copy);
+    return net;
 }
 
-static void dropout(const tutti_net *net, const tutti_layer *l, const reference_mode *mode,
-                    int place, const value *x, value *y)
+void reference_destroy(reference_net *net)
 {
-    const tutti_random_key key = {.seed = mode->seed,
-                                  .purpose = TUTTI_RANDOM_DROPOUT,
-                                  .layer = (uint32_t)(l - net->layers),
-                                  .when = mode->step,
-                                  .sample = (uint32_t)place};
-    const int pixels = x->s.h * x->s.w;
-    for (int c = 0; c < x->s.c; c++)
-        for (int p = 0; p < pixels; p++) {
-            const size_t e = (size_t)((c / 16 * pixels + p) * 16 + c % 16),
-                         i = (size_t)(c * pixels + p);
-            const bool zero = mode->training && dropped(l, &key, e);
-            y->v[i] = zero ? 0 : mode->training ? x->v[i] / (1 - share(l)) : x->v[i];
-        }
-}
-
-static void lrn(const tutti_layer *l, const value *x, value *y)
-{
-    const int pixels = x->s.h * x->s.w, size = l->lrn.size;
-    for (int c = 0; c < x->s.c; c++)
-        for (int p = 0; p < pixels; p++) {
-            double sum = 0;
-            for (int o = c - size / 2; o <= c + (size - 1) / 2; o++)
-                if (o >= 0 && o < x->s.c) sum += x->v[o * pixels + p] * x->v[o * pixels + p];
-            const double scale = (double)l->lrn.k + (double)l->lrn.alpha / size * sum;
-            y->v[c * pixels + p] = x->v[c * pixels + p] * pow(scale, -(double)l->lrn.beta);
-        }
-}
-
-static double activated(tutti_activation activation, double v)
-{
-    switch (activation) {
-    case TUTTI_ACT_RELU: return fmax(v, 0);
-    case TUTTI_ACT_SIGMOID: return 1 / (1 + exp(-v));
-    case TUTTI_ACT_TANH: return tanh(v);
-    default: return v;
+    for (int i = 0; i <= net->op_count; i++) {
+        free(net->values[i].v);
+        free(net->values[i].v_error);
+        free(net->values[i].d);
+        free(net->values[i].d_error);
     }
-}
-
-static void activate(tutti_activation activation, const value *x, value *y)
-{
-    for (size_t i = 0; i < tutti_shape_count(y->s); i++) y->v[i] = activated(activation, x->v[i]);
-}
-
-static double loss_of(const value *x, int label)
-{
-    double max = -INFINITY, sum = 0;
-    for (int c = 0; c < x->s.c; c++) max = fmax(max, x->v[c]);
-    for (int c = 0; c < x->s.c; c++) sum += exp(x->v[c] - max);
-    return log(sum) - (x->v[label] - max);
-}
-
-static void join(const tutti_layer *l, const value *const *in, value *y)
-{
-    size_t filled = 0;
-    memset(y->v, 0, tutti_shape_count(y->s) * sizeof *y->v);
-    for (int k = 0; k < l->input_count; k++) {
-        const size_t count = tutti_shape_count(in[k]->s);
-        for (size_t i = 0; i < count; i++) y->v[filled + i] += in[k]->v[i];
-        if (l->kind == TUTTI_KIND_CONCAT) filled += count;
+    for (int i = 0; i < net->parameter_count; i++) {
+        free(net->parameters[i].v);
+        free(net->parameters[i].d);
+        free(net->parameters[i].size);
+        free(net->parameters[i].error);
     }
+    free(net);
 }
 
-double reference_loss(const tutti_net *net, double *const *params, const reference_mode *mode,
-                      const double *sample, int place, int label)
+/* ---- running ---- */
+
+int reference_parameters(const reference_net *net)
 {
-    const int count = net->layer_count;
-    value *values = calloc((size_t)count + 1, sizeof *values);
-    const value *in[TUTTI_MAX_INPUTS];
-    double loss = 0;
-    values[0].s = net->input; /* layer i is values[i + 1] */
-    values[0].v = calloc(tutti_shape_count(net->input), sizeof(double));
-    memcpy(values[0].v, sample, tutti_shape_count(net->input) * sizeof(double));
-    for (int i = 0; i < count; i++) {
-        const tutti_layer *l = &net->layers[i];
-        value *y = &values[i + 1];
-        const double *weight = l->weight < 0 ? NULL : params[l->weight];
-        const double *bias = l->bias < 0 ? NULL : params[l->bias];
-        y->s = l->out;
-        y->v = calloc(tutti_shape_count(l->out), sizeof(double));
-        for (int k = 0; k < l->input_count; k++) in[k] = &values[l->from[k] + 1];
-        switch (l->kind) {
-        case TUTTI_KIND_CONV: conv(l, in[0], weight, bias, y); break;
-        case TUTTI_KIND_FC: fc(in[0], weight, bias, y); break;
-        case TUTTI_KIND_MAXPOOL:
-        case TUTTI_KIND_AVGPOOL: pool(l, in[0], y); break;
-        case TUTTI_KIND_RELU: activate(TUTTI_ACT_RELU, in[0], y); break;
-        case TUTTI_KIND_SIGMOID: activate(TUTTI_ACT_SIGMOID, in[0], y); break;
-        case TUTTI_KIND_TANH: activate(TUTTI_ACT_TANH, in[0], y); break;
-        case TUTTI_KIND_DROPOUT: dropout(net, l, mode, place, in[0], y); break;
-        case TUTTI_KIND_LRN: lrn(l, in[0], y); break;
-        case TUTTI_KIND_ADD:
-        case TUTTI_KIND_CONCAT: join(l, in, y); break;
-        default: loss = loss_of(in[0], label);
-        }
-        activate(l->activation, y, y);
+    return net->parameter_count;
+}
+
+size_t reference_parameter_count(const reference_net *net, int parameter)
+{
+    return net->parameters[parameter].count;
+}
+
+double *reference_parameter(reference_net *net, int parameter)
+{
+    return net->parameters[parameter].v;
+}
+
+static work work_of(reference_net *net, int i, const reference_mode *mode,
+                    const reference_sample *sample)
+{
+    const op *o = &net->ops[i];
+    work w = {.o = o, .out = &net->values[i + 1], .mode = mode, .sample = sample};
+    for (int k = 0; k < o->input_count; k++) w.in[k] = &net->values[o->from[k]];
+    w.weight = o->weight < 0 ? NULL : &net->parameters[o->weight];
+    w.bias = o->bias < 0 ? NULL : &net->parameters[o->bias];
+    return w;
+}
+
+double reference_loss(reference_net *net, const reference_mode *mode,
+                      const reference_sample *sample, double *deviation)
+{
+    double variance;
+    memcpy(net->values[0].v, sample->x, value_count(&net->values[0]) * sizeof *sample->x);
+    for (int i = 0; i < net->op_count; i++) {
+        const work w = work_of(net, i, mode, sample);
+        w.o->kind->forward(&w);
     }
-    for (int i = 0; i <= count; i++) free(values[i].v);
-    free(values);
+    const double loss = softmax_loss(&net->values[net->loss_from], sample, &variance);
+    if (deviation) *deviation = sqrt(variance);
     return loss;
+}
+
+void reference_gradient_begin(reference_net *net)
+{
+    for (int i = 0; i < net->parameter_count; i++) {
+        tensor *t = &net->parameters[i];
+        memset(t->d, 0, t->count * sizeof *t->d);
+        memset(t->size, 0, t->count * sizeof *t->size);
+        memset(t->error, 0, t->count * sizeof *t->error);
+        t->terms = 0;
+    }
+}
+
+void reference_gradient_add(reference_net *net, const reference_mode *mode,
+                            const reference_sample *sample)
+{
+    for (int i = 0; i <= net->op_count; i++) {
+        value *x = &net->values[i];
+        memset(x->d, 0, value_count(x) * sizeof *x->d);
+        memset(x->d_error, 0, value_count(x) * sizeof *x->d_error);
+    }
+    reference_loss(net, mode, sample, NULL);
+    softmax_backward(&net->values[net->loss_from], sample);
+    for (int i = net->op_count - 1; i >= 0; i--) {
+        const work w = work_of(net, i, mode, sample);
+        w.o->kind->backward(&w);
+    }
+}
+
+double reference_gradient(const reference_net *net, int parameter, size_t i, double *deviation)
+{
+    const tensor *t = &net->parameters[parameter];
+    *deviation = sqrt(t->error[i] + of_sum(t->terms, t->size[i]));
+    return t->d[i];
 }

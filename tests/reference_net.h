@@ -1,10 +1,21 @@
-/* A net by definition: plain double arithmetic on torch's layouts, one sample at a time. What
- * models are tested against; never optimise it. */
+/* A net by definition: plain double arithmetic on torch's layouts, one sample at a time, and from
+ * its text alone, so that it shares nothing with what it is a reference for. Texts are those of
+ * tests: a mistake in one ends the program.
+ *
+ * How far a computation in single precision may be off is derived beside it. Each rounding is taken
+ * for an independent error of mean zero (Higham and Mary, "A new approach to probabilistic rounding
+ * error analysis", 2019): a sum of n terms x[i] has an error of deviation sqrt(n) u sum|x[i]|, u
+ * being 2^-24; errors of inputs go on by the derivatives, and variances add. Where a ReLU or a
+ * maximum may fall to the other side within its error, what flows back may be lost altogether. A
+ * value is wrong when it is more than REFERENCE_DEVIATIONS deviations off. */
 #ifndef TUTTI_TESTS_REFERENCE_NET_H
 #define TUTTI_TESTS_REFERENCE_NET_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include "nn/net.h"
+
+enum { REFERENCE_DEVIATIONS = 8 };
 
 /* How dropout decides: key of the sample. training false leaves it out. */
 typedef struct reference_mode {
@@ -13,9 +24,32 @@ typedef struct reference_mode {
     uint32_t step;
 } reference_mode;
 
-/* The loss of one sample, [c][h][w], which is number 'place' of the minibatch. params[i] is
- * parameter i of the net in torch's layout. */
-double reference_loss(const tutti_net *net, double *const *params, const reference_mode *mode,
-                      const double *sample, int place, int label);
+/* One of a minibatch of 'batch' samples. */
+typedef struct reference_sample {
+    const double *x; /* [c][h][w] */
+    int place;       /* in the minibatch */
+    int label, batch;
+} reference_sample;
+
+typedef struct reference_net reference_net;
+
+reference_net *reference_read(const char *text);
+void reference_destroy(reference_net *net);
+
+/* Parameters are numbered layer by layer, weights before bias, in torch's layouts. */
+int reference_parameters(const reference_net *net);
+size_t reference_parameter_count(const reference_net *net, int parameter);
+double *reference_parameter(reference_net *net, int parameter); /* to be filled */
+
+/* The sample's loss; *deviation (may be NULL) is that of its error. */
+double reference_loss(reference_net *net, const reference_mode *mode,
+                      const reference_sample *sample, double *deviation);
+
+/* Begins the gradient of a minibatch, adds what one sample contributes to that of the mean loss;
+ * gives element i and the deviation of its error. */
+void reference_gradient_begin(reference_net *net);
+void reference_gradient_add(reference_net *net, const reference_mode *mode,
+                            const reference_sample *sample);
+double reference_gradient(const reference_net *net, int parameter, size_t i, double *deviation);
 
 #endif

@@ -1,0 +1,292 @@
+/* Activations, dropout, local response normalisation, joins, softmax. */
+#include "reference_kinds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+/* Errors of src/kernel/isa/math.h in half units, rounded up. */
+enum { EXP_ERROR = 4, POWER_ERROR = 12, ACTIVATION_ERROR = 8 };
+
+void shape_same(op *o, const value *const *in, value *out)
+{
+    (void)o;
+    *out = (value){.c = in[0]->c, .h = in[0]->h, .w = in[0]->w};
+}
+
+/* ---- activations ---- */
+
+/* May the value be on the other side of zero? */
+static bool doubtful(const value *x, size_t i)
+{
+    const double error = REFERENCE_DEVIATIONS * sqrt(x->v_error[i]);
+    return error > 0 && fabs(x->v[i]) <= error;
+}
+
+void relu_forward(const work *w)
+{
+    const value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const bool some = x->v[i] > 0 || doubtful(x, i);
+        w->out->v[i] = fmax(x->v[i], 0);
+        w->out->v_error[i] = some ? x->v_error[i] : 0;
+    }
+}
+
+void relu_backward(const work *w)
+{
+    value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double d = w->out->d[i], lost = doubtful(x, i) ? square(d) : 0;
+        if (x->v[i] > 0) add_d(x, i, d, w->out->d_error[i] + lost);
+        else add_d(x, i, 0, lost);
+    }
+}
+
+/* y = f(x), with the derivative and f's own error. */
+static void set_activated(const work *w, size_t i, double y, double slope)
+{
+    w->out->v[i] = y;
+    w->out->v_error[i] = square(slope) * w->in[0]->v_error[i] + square(ACTIVATION_ERROR * U * y);
+}
+
+void sigmoid_forward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double y = 1 / (1 + exp(-w->in[0]->v[i]));
+        set_activated(w, i, y, y * (1 - y));
+    }
+}
+
+void tanh_forward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double y = tanh(w->in[0]->v[i]);
+        set_activated(w, i, y, 1 - y * y);
+    }
+}
+
+/* dx = dy slope(y); 'bend' is the slope's derivative by y, 'size' that of its terms. */
+static void through_slope(const work *w, size_t i, double slope, double bend, double size)
+{
+    const double dy = w->out->d[i];
+    add_d(w->in[0], i, dy * slope,
+          square(slope) * w->out->d_error[i] + square(dy * bend) * w->out->v_error[i] +
+              of_sum(3, dy * size));
+}
+
+void sigmoid_backward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double y = w->out->v[i];
+        through_slope(w, i, y * (1 - y), 1 - 2 * y, y);
+    }
+}
+
+void tanh_backward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double y = w->out->v[i];
+        through_slope(w, i, 1 - y * y, -2 * y, 1);
+    }
+}
+
+/* ---- dropout ---- */
+
+/* The rate as its numbers of 16 bits have it. */
+static double share(const op *o)
+{
+    return floor((double)(float)o->rate * 65536 + 0.5) / 65536;
+}
+
+/* What element i is multiplied by: numbers are drawn in the blocked order. */
+static double dropout_factor(const work *w, size_t i)
+{
+    if (!w->mode->training) return 1;
+    const tutti_random_key key = {.seed = w->mode->seed,
+                                  .purpose = TUTTI_RANDOM_DROPOUT,
+                                  .layer = (uint32_t)w->o->layer,
+                                  .when = w->mode->step,
+                                  .sample = (uint32_t)w->sample->place};
+    const size_t pixels = (size_t)(w->out->h * w->out->w), c = i / pixels, p = i % pixels;
+    const size_t e = (c / 16 * pixels + p) * 16 + c % 16;
+    const uint32_t word = tutti_random_u32(&key, 64 * (e / 128) + 4 * (e % 16) + e / 16 % 4);
+    const bool dropped = (e / 64 % 2 ? word & 0xFFFF : word >> 16) < 65536 * share(w->o);
+    return dropped ? 0 : 1 / (1 - share(w->o));
+}
+
+void dropout_forward(const work *w)
+{
+    const value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double factor = dropout_factor(w, i), y = factor * x->v[i];
+        w->out->v[i] = y;
+        w->out->v_error[i] = square(factor) * x->v_error[i] + of_sum(2, y);
+    }
+}
+
+void dropout_backward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double factor = dropout_factor(w, i), d = factor * w->out->d[i];
+        add_d(w->in[0], i, d, square(factor) * w->out->d_error[i] + of_sum(2, d));
+    }
+}
+
+/* ---- local response normalisation ---- */
+
+/* Of channel c at one pixel: scale, scale^-beta, and for the way back t = dy y / scale. */
+typedef struct lrn_parts {
+    double scale, scale_error, power, power_error, t, t_error;
+} lrn_parts;
+
+/* The channels c is normalised by are first .. end-1. */
+static void lrn_reach(const work *w, int c, int *first, int *end)
+{
+    const int size = w->o->features;
+    *first = c - size / 2 > 0 ? c - size / 2 : 0;
+    *end = c + (size - 1) / 2 + 1 < w->in[0]->c ? c + (size - 1) / 2 + 1 : w->in[0]->c;
+}
+
+static lrn_parts lrn_at(const work *w, int c, size_t p)
+{
+    const op *o = w->o;
+    const value *x = w->in[0], *y = w->out;
+    const size_t pixels = (size_t)(x->h * x->w), i = (size_t)c * pixels + p;
+    const double factor = o->alpha / o->features;
+    lrn_parts l = {.scale = o->k};
+    int first, end;
+    lrn_reach(w, c, &first, &end);
+    for (size_t j = (size_t)first * pixels + p; j < (size_t)end * pixels; j += pixels) {
+        l.scale += factor * square(x->v[j]);
+        l.scale_error += square(2 * factor * x->v[j]) * x->v_error[j];
+    }
+    l.scale_error += of_sum(o->features + 3, l.scale);
+    l.power = pow(l.scale, -o->beta);
+    l.power_error = square(o->beta * l.power / l.scale) * l.scale_error +
+                    square((POWER_ERROR + EXP_ERROR * o->beta * fabs(log(l.scale))) * U * l.power);
+    l.t = y->d[i] * y->v[i] / l.scale;
+    l.t_error = square(y->v[i] / l.scale) * y->d_error[i] +
+                square(y->d[i] / l.scale) * y->v_error[i] + square(l.t / l.scale) * l.scale_error +
+                of_sum(4, l.t);
+    return l;
+}
+
+void lrn_forward(const work *w)
+{
+    const value *x = w->in[0];
+    const size_t pixels = (size_t)(x->h * x->w);
+    for (size_t i = 0; i < value_count(x); i++) {
+        const lrn_parts l = lrn_at(w, (int)(i / pixels), i % pixels);
+        w->out->v[i] = x->v[i] * l.power;
+        w->out->v_error[i] = square(l.power) * x->v_error[i] + square(x->v[i]) * l.power_error +
+                             of_sum(1, w->out->v[i]);
+    }
+}
+
+void lrn_backward(const work *w)
+{
+    const op *o = w->o;
+    value *x = w->in[0];
+    const value *y = w->out;
+    const size_t pixels = (size_t)(x->h * x->w);
+    const double factor = 2 * o->alpha / o->features * o->beta;
+    for (size_t i = 0; i < value_count(x); i++) {
+        const lrn_parts own = lrn_at(w, (int)(i / pixels), i % pixels);
+        double sum = 0, size = 0, error = 0;
+        for (int c = 0; c < x->c; c++) {
+            int first, end;
+            lrn_reach(w, c, &first, &end);
+            if ((int)(i / pixels) < first || (int)(i / pixels) >= end) continue;
+            const lrn_parts l = lrn_at(w, c, i % pixels);
+            sum += l.t;
+            size += fabs(l.t);
+            error += l.t_error;
+        }
+        add_d(
+            x, i, y->d[i] * own.power - factor * x->v[i] * sum,
+            square(own.power) * y->d_error[i] + square(y->d[i]) * own.power_error +
+                square(factor) * (square(sum) * x->v_error[i] + square(x->v[i]) * error) +
+                of_sum(o->features + 2, fabs(y->d[i] * own.power) + fabs(factor * x->v[i]) * size));
+    }
+}
+
+/* ---- joins ---- */
+
+void shape_concat(op *o, const value *const *in, value *out)
+{
+    *out = (value){.c = 0, .h = in[0]->h, .w = in[0]->w};
+    for (int k = 0; k < o->input_count; k++) out->c += in[k]->c;
+}
+
+/* Where input k begins in the output: a sum has them all in one place. */
+static size_t join_begin(const work *w, int k)
+{
+    size_t begin = 0;
+    if (w->o->kind->shape == shape_same) return 0;
+    for (int i = 0; i < k; i++) begin += value_count(w->in[i]);
+    return begin;
+}
+
+void join_forward(const work *w)
+{
+    value *y = w->out;
+    memset(y->v, 0, value_count(y) * sizeof *y->v);
+    memset(y->v_error, 0, value_count(y) * sizeof *y->v);
+    for (int k = 0; k < w->o->input_count; k++)
+        for (size_t i = 0, j = join_begin(w, k); i < value_count(w->in[k]); i++, j++) {
+            y->v[j] += w->in[k]->v[i];
+            y->v_error[j] += w->in[k]->v_error[i] + (k ? of_sum(1, y->v[j]) : 0);
+        }
+}
+
+void join_backward(const work *w)
+{
+    for (int k = 0; k < w->o->input_count; k++)
+        for (size_t i = 0, j = join_begin(w, k); i < value_count(w->in[k]); i++, j++)
+            add_d(w->in[k], i, w->out->d[j], w->out->d_error[j]);
+}
+
+/* ---- softmax ---- */
+
+/* Returns log(sum of exp(x - max)); p are the probabilities, *spread is max - min. */
+static double softmax(const value *x, double *max, double *p, double *spread)
+{
+    double sum = 0, min = INFINITY;
+    *max = -INFINITY;
+    for (int c = 0; c < x->c; c++) {
+        *max = fmax(*max, x->v[c]);
+        min = fmin(min, x->v[c]);
+    }
+    *spread = *max - min;
+    for (int c = 0; c < x->c; c++) sum += p[c] = exp(x->v[c] - *max);
+    for (int c = 0; c < x->c; c++) p[c] /= sum;
+    return log(sum);
+}
+
+double softmax_loss(const value *x, const reference_sample *sample, double *variance)
+{
+    double max, spread, *p = calloc((size_t)x->c, sizeof *p);
+    const double log_sum = softmax(x, &max, p, &spread);
+    *variance = square((EXP_ERROR + x->c) * U * (1 + log_sum + spread + fabs(max)));
+    for (int c = 0; c < x->c; c++) *variance += square(p[c] - (c == sample->label)) * x->v_error[c];
+    free(p);
+    return log_sum - (x->v[sample->label] - max);
+}
+
+void softmax_backward(value *x, const reference_sample *sample)
+{
+    double max, spread, all = 0, *p = calloc((size_t)x->c, sizeof *p);
+    (void)softmax(x, &max, p, &spread);
+    for (int c = 0; c < x->c; c++) all += square(p[c]) * x->v_error[c];
+    for (int c = 0; c < x->c; c++) {
+        const double others = all - square(p[c]) * x->v_error[c];
+        const double error = square(p[c]) * (square(1 - p[c]) * x->v_error[c] + others +
+                                             square((2 * EXP_ERROR + x->c + spread) * U));
+        const double d = p[c] - (c == sample->label);
+        add_d(x, (size_t)c, d / sample->batch, (error + of_sum(2, d)) / square(sample->batch));
+    }
+    free(p);
+}

@@ -1,0 +1,96 @@
+/* The kinds of layers of reference_net.h: what each computes, forward and backward, and how errors
+ * go through it. */
+#ifndef TUTTI_TESTS_REFERENCE_KINDS_H
+#define TUTTI_TESTS_REFERENCE_KINDS_H
+
+#include "reference_net.h"
+
+enum { MOST_INPUTS = 16 };
+
+/* What a layer gives, [c][h][w]: values, gradients of the loss by them, and the variances of the
+ * errors of both. */
+typedef struct value {
+    int c, h, w;
+    double *v, *v_error, *d, *d_error;
+} value;
+
+/* A parameter tensor with its gradient: a sum of 'terms' terms, 'size' that of their absolute
+ * values, 'error' the variance that came with the terms. */
+typedef struct tensor {
+    size_t count;
+    double *v, *d, *size, *error;
+    double terms;
+} tensor;
+
+/* One computation. A fused activation is one of its own. */
+typedef struct op {
+    const struct kind *kind;
+    int layer;                          /* its number in the text */
+    int input_count, from[MOST_INPUTS]; /* values; 0 is the sample */
+    int features, groups;
+    int kernel[2], stride[2], pad[2], dilation[2];
+    bool global, no_bias;
+    double rate, alpha, beta, k;
+    int weight, bias; /* parameters, -1 for none */
+} op;
+
+/* What an op works on. */
+typedef struct work {
+    const op *o;
+    value *in[MOST_INPUTS], *out;
+    tensor *weight, *bias; /* NULL for none */
+    const reference_mode *mode;
+    const reference_sample *sample;
+} work;
+
+typedef void shape_fn(op *o, const value *const *in, value *out);
+typedef void pass_fn(const work *w);
+
+typedef enum argument { NO_ARGUMENT, FEATURES, RATE, NAMES } argument;
+
+typedef struct kind {
+    const char *word;
+    argument takes;
+    bool has_parameters;
+    shape_fn *shape;
+    pass_fn *forward;  /* fills v and v_error of out */
+    pass_fn *backward; /* adds to d and d_error of the inputs, and to the parameters' */
+} kind;
+
+shape_fn shape_conv, shape_fc, shape_pool, shape_same, shape_concat;
+pass_fn conv_forward, conv_backward, fc_forward, fc_backward;
+pass_fn maxpool_forward, maxpool_backward, avgpool_forward, avgpool_backward;
+pass_fn relu_forward, relu_backward, sigmoid_forward, sigmoid_backward, tanh_forward, tanh_backward;
+pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
+pass_fn join_forward, join_backward; /* add and concat: of one place, or one after another */
+
+/* The loss of scores x; of backward the gradient of loss/batch by them. */
+double softmax_loss(const value *x, const reference_sample *sample, double *variance);
+void softmax_backward(value *x, const reference_sample *sample);
+
+static inline size_t value_count(const value *x)
+{
+    return (size_t)x->c * (size_t)x->h * (size_t)x->w;
+}
+
+#define U 0x1p-24 /* half a unit in the last place of 1 */
+
+static inline double square(double x)
+{
+    return x * x;
+}
+
+/* The variance of a sum of n terms whose absolute values add up to 'size'. */
+static inline double of_sum(double n, double size)
+{
+    return n * square(U * size);
+}
+
+/* One more contribution to a gradient. */
+static inline void add_d(value *x, size_t i, double d, double error)
+{
+    x->d[i] += d;
+    x->d_error[i] += error + square(U * x->d[i]);
+}
+
+#endif
