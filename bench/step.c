@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli.h"
-#include "train/machine.h"
+#include "machine/doctor.h"
 #include "train/trainer.h"
 
 typedef struct step_options {

@@ -34,7 +34,8 @@ enum {
     SIM_PAYLOAD = 64 << 20 /* bytes; comm/exchange.c's largest message */
 };
 
-#define SIM_LOOPBACK 2e8 /* bytes/s of a node's loopback, train/network.c: of 5 ns is its clock */
+/* Bytes/s of a node's loopback (forecast/simgrid_xml.c): of 5 ns is its clock. */
+#define SIM_LOOPBACK 2e8
 
 /* What is simulated; the same for all ranks. */
 typedef struct sim_scenario {

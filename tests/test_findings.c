@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 static const tutti_seat apart[] = {{0, 0, 0, 0}, {0, 1, 1, 0}, {0, 2, 2, 0}, {0, 3, 3, 0}};
 

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/topology.h"
-#include "train/here.h"
+#include "machine/machine_name.h"
 #include "train/trainer.h"
 
 static const char described_network[] = "ethernet-100g";

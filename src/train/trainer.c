@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/topology.h"
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 /* ---- the machine and the ranks ---- */
 

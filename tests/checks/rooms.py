@@ -14,7 +14,10 @@ BELOW = {
     "plan": ["base", "kernel", "nn"],  # of kernel only what nn's headers show
     "data": ["base"],
     "format": ["base"],
-    "train": ["base", "kernel", "nn", "comm", "plan", "data", "format"],
+    "step": ["base", "kernel", "nn", "comm", "format"],
+    "machine": ["base", "kernel", "nn", "comm", "plan", "format", "step"],
+    "forecast": ["base", "kernel", "nn", "plan", "format"],
+    "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "machine"],
 }
 # header of the outside world: the only rooms that may include it
 OUTSIDE = {"mpi.h": ["comm"], "hwloc.h": ["base"], "omp.h": ["base"],

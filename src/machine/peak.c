@@ -1,6 +1,6 @@
 /* How fast this machine computes and moves memory: the best of many short tries, because other
  * work on the machine only ever takes away. */
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 #include "base/clock.h"
 #include "base/memory.h"

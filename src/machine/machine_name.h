@@ -1,6 +1,6 @@
 /* The machine this process runs on, as a platform knows it. */
-#ifndef TUTTI_TRAIN_HERE_H
-#define TUTTI_TRAIN_HERE_H
+#ifndef TUTTI_MACHINE_MACHINE_NAME_H
+#define TUTTI_MACHINE_MACHINE_NAME_H
 
 #include "kernel/table.h"
 #include "plan/platform.h"

@@ -1,6 +1,6 @@
 /* The planner's answers: one row per number of nodes. */
-#ifndef TUTTI_TRAIN_PLANNER_H
-#define TUTTI_TRAIN_PLANNER_H
+#ifndef TUTTI_FORECAST_PLANNER_H
+#define TUTTI_FORECAST_PLANNER_H
 
 #include <tutti/plan.h>
 #include "plan/predict.h"

@@ -1,9 +1,9 @@
 /* The simulation's answers, beside the planner's. */
-#ifndef TUTTI_TRAIN_SIMULATE_H
-#define TUTTI_TRAIN_SIMULATE_H
+#ifndef TUTTI_FORECAST_SIMULATE_H
+#define TUTTI_FORECAST_SIMULATE_H
 
 #include <tutti/simulate.h>
-#include "train/planner.h"
+#include "forecast/planner.h"
 
 /* What came out for one number of nodes. */
 typedef struct tutti_simulated {

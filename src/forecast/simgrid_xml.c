@@ -9,7 +9,7 @@
  *   torus       three dimensions, about equal
  *
  * Cables are full duplex; a platform that cannot send and receive at once has slower ones. */
-#include "train/network.h"
+#include "forecast/simgrid_xml.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static const char head[] = "<?xml version='1.0'?>\n"
                            "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                            "<platform version=\"4.1\">\n";
 
-tutti_status tutti_network_write(tutti_string *out, const tutti_platform *p, int nodes)
+tutti_status tutti_simgrid_xml_network(tutti_string *out, const tutti_platform *p, int nodes)
 {
     const char *name = *p->topology ? p->topology : "star";
     shape s = {.hosts = 0};
@@ -108,7 +108,7 @@ tutti_status tutti_network_write(tutti_string *out, const tutti_platform *p, int
     return tutti_string_status(out);
 }
 
-void tutti_network_write_ranks(tutti_string *out, int nodes)
+void tutti_simgrid_xml_ranks(tutti_string *out, int nodes)
 {
     tutti_string_printf(out, "%s", head);
     for (int i = 0; i < nodes; i++)

@@ -1,5 +1,5 @@
 /* What would hurt, from the facts alone: one rule a function, all rules in one table. */
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 #include <stdarg.h>
 #include <stdio.h>

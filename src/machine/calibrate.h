@@ -1,8 +1,8 @@
 /* Measuring a platform: nets layer by layer, and what joins the ranks.
  *
  *   calibrate.c            the whole call: machine, order of things, the file
- *   calibrate_zoo.c        which nets with how many samples, in the time there is
- *   calibrate_net.c        a net's layers with so many samples
+ *   calibrate_rounds.c     which nets with how many samples, in the time there is
+ *   calibrate_net.c        a net's layers with one number of samples
  *   calibrate_common.c     the update where all ranks have their gradients in common memory
  *   calibrate_exchange.c   part-reduce and part-broadcast against ranks and bytes; what the
  *                          communication thread takes from the computing
@@ -11,8 +11,8 @@
  * memory, caches and clocks. A time is the median of several tries, because training meets the
  * machine in its usual mood and not in its best, from the first rank's start to the last one's end:
  * the others would wait. */
-#ifndef TUTTI_TRAIN_CALIBRATE_H
-#define TUTTI_TRAIN_CALIBRATE_H
+#ifndef TUTTI_MACHINE_CALIBRATE_H
+#define TUTTI_MACHINE_CALIBRATE_H
 
 #include <tutti/plan.h>
 #include "comm/comm.h"
@@ -75,7 +75,7 @@ tutti_status tutti_calibration_keep(tutti_calibration *c,
 double tutti_calibration_median(double *values, int count);
 
 /* Collective. Measures the nets that were asked for, in about 'seconds'. */
-tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;
+tutti_status tutti_calibrate_rounds(tutti_calibration *c, double seconds) TUTTI_MUST_CHECK;
 
 /* Collective. Where ranks share no memory there is nothing to do. */
 tutti_status tutti_calibrate_common(tutti_calibration *c) TUTTI_MUST_CHECK;

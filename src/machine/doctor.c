@@ -1,4 +1,4 @@
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

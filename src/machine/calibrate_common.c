@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
-#include "train/calibrate.h"
+#include "machine/calibrate.h"
 
 enum { BYTES = 64 << 20, TRIES = 15 };
 

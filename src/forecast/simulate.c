@@ -1,4 +1,4 @@
-#include "train/simulate.h"
+#include "forecast/simulate.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 #include <jansson.h>
 

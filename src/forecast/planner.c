@@ -1,4 +1,4 @@
-#include "train/planner.h"
+#include "forecast/planner.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "format/json.h"
 #include "plan/balance.h"
 #include "plan/volumes.h"
-#include "train/planner.h"
+#include "forecast/planner.h"
 
 /* ---- text ---- */
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "train/calibrate.h"
+#include "machine/calibrate.h"
 
 enum { GROWTH = 4, MOST_NETS = 256, MOST_POINTS = 16 * MOST_NETS };
 
@@ -123,7 +123,7 @@ static tutti_status run(tutti_calibration *c, zoo *z, double seconds)
     return TUTTI_OK;
 }
 
-tutti_status tutti_calibrate_zoo(tutti_calibration *c, double seconds)
+tutti_status tutti_calibrate_rounds(tutti_calibration *c, double seconds)
 {
     zoo *z = NULL;
     TUTTI_TRY(tutti_comm_agree(c->comm, tutti_alloc(&z, 1, sizeof *z)));

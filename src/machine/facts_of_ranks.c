@@ -1,5 +1,5 @@
 /* The doctor's facts about all ranks, known to every rank. */
-#include "train/machine.h"
+#include "machine/doctor.h"
 
 #include <stdlib.h>
 #include <string.h>

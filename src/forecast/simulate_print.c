@@ -3,8 +3,8 @@
 
 #include "format/human.h"
 #include "format/json.h"
-#include "train/plot.h"
-#include "train/simulate.h"
+#include "forecast/plot.h"
+#include "forecast/simulate.h"
 
 /* ---- text ---- */
 

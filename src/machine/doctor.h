@@ -1,7 +1,7 @@
-/* The doctor's facts. Collecting them touches the machine (facts.c, rates.c); judging them
+/* The doctor's facts. Collecting them touches the machine (facts.c, peak.c); judging them
  * (findings.c) does not, so that every finding can be provoked in a test. */
-#ifndef TUTTI_TRAIN_MACHINE_H
-#define TUTTI_TRAIN_MACHINE_H
+#ifndef TUTTI_MACHINE_DOCTOR_H
+#define TUTTI_MACHINE_DOCTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

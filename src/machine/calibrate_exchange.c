@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "train/calibrate.h"
+#include "machine/calibrate.h"
 
 enum {
     LEAST_BYTES = 4096,

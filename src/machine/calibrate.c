@@ -1,4 +1,4 @@
-#include "train/calibrate.h"
+#include "machine/calibrate.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "format/file.h"
-#include "train/here.h"
-#include "train/machine.h"
+#include "machine/machine_name.h"
+#include "machine/doctor.h"
 
 /* The shares of the time: the machine itself, the exchanges, and what is left for the nets. */
 static const double machine_share = 0.03, exchange_share = 0.15;
@@ -192,7 +192,7 @@ static tutti_status measure(tutti_calibration *c)
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
     TUTTI_TRY(tutti_calibrate_common(c));
-    TUTTI_TRY(tutti_calibrate_zoo(c, seconds - (tutti_now() - c->begun)));
+    TUTTI_TRY(tutti_calibrate_rounds(c, seconds - (tutti_now() - c->begun)));
     return tutti_comm_agree(c->comm, save(c));
 }
 

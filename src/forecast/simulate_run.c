@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "format/file.h"
 #include "nn/model.h"
-#include "train/network.h"
-#include "train/simulate.h"
+#include "forecast/simgrid_xml.h"
+#include "forecast/simulate.h"
 
 enum {
     PATH_BYTES = 4200,
@@ -57,8 +57,8 @@ static tutti_status write_files(command *c, const tutti_planner *p, int row, con
 {
     tutti_string network = {0}, ranks = {0};
     const int nodes = p->rows[row].nodes;
-    tutti_status s = tutti_network_write(&network, p->platform, nodes);
-    tutti_network_write_ranks(&ranks, nodes);
+    tutti_status s = tutti_simgrid_xml_network(&network, p->platform, nodes);
+    tutti_simgrid_xml_ranks(&ranks, nodes);
     if (s == TUTTI_OK) s = save(c->network, folder, "network.xml", &network);
     if (s == TUTTI_OK) s = save(c->ranks, folder, "ranks.xml", &ranks);
     if (s == TUTTI_OK) s = save_plan(c, p, row, folder);

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
-#include "train/planner.h"
-#include "train/plot.h"
+#include "forecast/planner.h"
+#include "forecast/plot.h"
 
 tutti_status tutti_planner_plot(const tutti_planner *p, const char *path)
 {

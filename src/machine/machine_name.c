@@ -1,4 +1,4 @@
-#include "train/here.h"
+#include "machine/machine_name.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "kernel/ops.h"
-#include "train/calibrate.h"
+#include "machine/calibrate.h"
 
 enum { MOST_TRIES = 200, MOST_DISTURBED = 3, LONG_VISIT = 8 };
 

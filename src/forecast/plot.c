@@ -1,4 +1,4 @@
-#include "train/plot.h"
+#include "forecast/plot.h"
 
 #include <math.h>
 

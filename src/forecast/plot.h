@@ -1,6 +1,6 @@
 /* Scaling curves as SVG: both axes logarithmic, the ideal as a thin line. */
-#ifndef TUTTI_TRAIN_PLOT_H
-#define TUTTI_TRAIN_PLOT_H
+#ifndef TUTTI_FORECAST_PLOT_H
+#define TUTTI_FORECAST_PLOT_H
 
 #include <stdbool.h>
 
