@@ -72,6 +72,13 @@ static const tutti_pool_shape global = {
 static const tutti_lrn lrn5 = {5, 1e-4f, 0.75f, 2.0f};
 static const tutti_sgd momentum = {1e-9f, 0.9f, 1e-9f, 1.0f, false};
 static const tutti_sgd nesterov = {1e-9f, 0.9f, 1e-9f, 1.0f, true};
+static const tutti_adam adam = {.gradient_scale = 1,
+                                .shrink = 1,
+                                .one_minus_beta1 = 0.1f,
+                                .one_minus_beta2 = 1, /* v is no square at first: forgets it */
+                                .step_size = 1e-9f,
+                                .root_factor = 1,
+                                .eps = 1e-8f};
 static const tutti_dropout half = {0.5f, {.seed = 1, .purpose = TUTTI_RANDOM_DROPOUT}, 0};
 
 static tutti_extent extent(const bench *b)
@@ -197,6 +204,11 @@ PASS(run_nesterov)
 {
     step(b, &nesterov);
 }
+PASS(run_adam)
+{
+    const tutti_update update = {.count = b->count, .a = b->a, .w = b->d, .state = {b->b, b->c}};
+    tutti_adam_step(b->exec, &adam, &update);
+}
 PASS(run_concat)
 {
     const int parts[2] = {CHANNELS / 4, CHANNELS - CHANNELS / 4};
@@ -248,6 +260,7 @@ static const pass passes[] = {
     {"softmax backward", run_softmax_back, 1, 1, true},
     {"SGD, momentum", run_momentum, 3, 2, true},
     {"SGD, Nesterov", run_nesterov, 3, 2, true},
+    {"Adam", run_adam, 4, 3, true},
     {"concat", run_concat, 1, 1, true},
     {"lrn 5", run_lrn, 1, 1, false},
     {"lrn 5 backward", run_lrn_back, 2, 1, false},
@@ -266,13 +279,12 @@ typedef struct plain_job {
     size_t count; /* floats */
 } plain_job;
 
-static void plain_share(void *arg, int member, int size)
+static void plain_share(void *arg, int thread, int threads)
 {
     const plain_job *job = arg;
     const bench *b = job->b;
-    const size_t steps = job->count / 64, each = (steps + (size_t)size - 1) / (size_t)size;
-    const size_t begin = each * (size_t)member, end = begin + each < steps ? begin + each : steps;
-    const size_t at = begin * 64, count = begin < end ? (end - begin) * 64 : 0;
+    const tutti_range mine = tutti_range_of(job->count / 64, threads, thread);
+    const size_t at = mine.begin * 64, count = tutti_range_length(mine) * 64;
     float sink[1];
     if (!count) return;
     if (job->kind == PLAIN_COPY) b->exec.row->stream_copy(b->c + at, b->a + at, count);
@@ -324,11 +336,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Numbers in [-1, 1] for every pass anew: passes in place make them grow. */
-static void fill_share(void *arg, int member, int size)
+static void fill_share(void *arg, int thread, int threads)
 {
     const bench *b = arg;
     float *const arrays[] = {b->a, b->b, b->c, b->d};
-    for (int k = member; k < 4; k += size)
+    for (int k = thread; k < 4; k += threads)
         for (size_t i = 0; i < b->count; i++)
             arrays[k][i] = (float)((i * 2654435761u + (size_t)k) % 2001) * 1e-3f - 1.0f;
 }

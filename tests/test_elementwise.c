@@ -1,4 +1,4 @@
-/* Elementwise passes, SGD and sums: every row and one or two threads against the definition in
+/* Elementwise passes and sums: every row and one or two threads against the definition in
  * double and against each other, for lengths around a vector and around a thread's share. */
 #include "rows.h"
 
@@ -242,84 +242,6 @@ static void sigmoid_leaves_what_fills_up(void **state)
     }
 }
 
-/* ---- SGD ---- */
-
-static void check_sgd(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n)
-{
-    enum { STEPS = 3 };
-    fenced w = random_array(n, 1, -1.0, 1.0), v = fenced_create(n);
-    fenced w1 = fenced_create(n), v1 = fenced_create(n), start = random_array(n, 1, -1.0, 1.0);
-    fenced g[STEPS];
-    for (int s = 0; s < STEPS; s++) g[s] = random_array(n, 5 + (uint64_t)s, -1.0, 1.0);
-    double *wd = as_double(&start), *vd = calloc(n + 1, sizeof *vd);
-    double *bound = malloc((n + 1) * sizeof *bound);
-    for (int s = 0; s < STEPS; s++) {
-        double *gd = as_double(&g[s]);
-        tutti_ref_sgd_step(sgd, n, gd, vd, wd);
-        free(gd);
-    }
-    /* |w| <= 1 + STEPS*lr*8, |v| <= 4, each of STEPS steps rounds d, v, move and w once */
-    for (size_t i = 0; i < n; i++) bound[i] = STEPS * half * (2.0 + 40.0 * (double)sgd->lr);
-    for (run r = {0}; next_run(&r, teams);) {
-        fenced *weights = r.first ? &w1 : &w, *velocity = r.first ? &v1 : &v;
-        memcpy(weights->data, start.data, n * sizeof(float));
-        fenced_fill(velocity, 0.0f);
-        for (int s = 0; s < STEPS; s++)
-            tutti_sgd_step(
-                r.exec, sgd,
-                &(tutti_update){.count = n,
-                                .a = g[s].data,
-                                .w = weights->data,
-                                .state = {sgd->momentum == 0.0f ? NULL : velocity->data}});
-        if (r.first) within("sgd", n, w1.data, wd, bound);
-        if (!r.first) same_bits(&r, "sgd weights", &w1, &w);
-        if (!r.first) same_bits(&r, "sgd momentum", &v1, &v);
-    }
-    free(wd), free(vd), free(bound);
-    for (int s = 0; s < STEPS; s++) fenced_destroy(&g[s]);
-    fenced_destroy(&w), fenced_destroy(&v), fenced_destroy(&w1), fenced_destroy(&v1);
-    fenced_destroy(&start);
-}
-
-/* A gradient in two parts is their sum. */
-static void check_sgd_of_two_parts(tutti_team *const teams[2], const tutti_sgd *sgd, size_t n)
-{
-    fenced a = random_array(n, 5, -1.0, 1.0), b = random_array(n, 6, -1.0, 1.0);
-    fenced sum = fenced_create(n), start = random_array(n, 1, -1.0, 1.0);
-    fenced w[2] = {fenced_create(n), fenced_create(n)}, v[2] = {fenced_create(n), fenced_create(n)};
-    for (run r = {0}; next_run(&r, teams);) {
-        tutti_add(r.exec, n, a.data, b.data, false, sum.data);
-        for (int k = 0; k < 2; k++) {
-            memcpy(w[k].data, start.data, n * sizeof(float));
-            memcpy(v[k].data, b.data, n * sizeof(float));
-            tutti_sgd_step(r.exec, sgd,
-                           &(tutti_update){.count = n,
-                                           .a = k ? a.data : sum.data,
-                                           .b = k ? b.data : NULL,
-                                           .w = w[k].data,
-                                           .state = {sgd->momentum == 0.0f ? NULL : v[k].data}});
-        }
-        same_bits(&r, "sgd weights, two parts", &w[0], &w[1]);
-        same_bits(&r, "sgd momentum, two parts", &v[0], &v[1]);
-    }
-    for (int k = 0; k < 2; k++) fenced_destroy(&w[k]), fenced_destroy(&v[k]);
-    fenced_destroy(&a), fenced_destroy(&b), fenced_destroy(&sum), fenced_destroy(&start);
-}
-
-static void sgd_is_pytorchs(void **state)
-{
-    const tutti_sgd kinds[] = {
-        {0.1f, 0.0f, 0.0f, 1.0f, false},  {0.1f, 0.0f, 0.01f, 1.0f, false},
-        {0.1f, 0.9f, 0.0f, 1.0f, false},  {0.1f, 0.9f, 5e-4f, 0.5f, false},
-        {0.01f, 0.9f, 5e-4f, 1.0f, true},
-    };
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int i = 0; i < LENGTHS; i++) {
-            check_sgd(*state, &kinds[k], lengths[i]);
-            check_sgd_of_two_parts(*state, &kinds[k], lengths[i]);
-        }
-}
-
 /* ---- sums ---- */
 
 /* The definition: leaves by halves, then neighbours pairwise, level by level. */
@@ -392,7 +314,6 @@ int main(void)
         cmocka_unit_test(passes_work_in_place),
         cmocka_unit_test(relu_keeps_nan),
         cmocka_unit_test(sigmoid_leaves_what_fills_up),
-        cmocka_unit_test(sgd_is_pytorchs),
         cmocka_unit_test(squares_have_one_order),
         cmocka_unit_test(loss_of_a_grain_is_a_chain),
     };

@@ -29,18 +29,21 @@ static void run_rest(tutti_elementwise_fn *kernel, const tutti_elementwise *flat
                      size_t rest)
 {
     float a[TUTTI_BLOCK] = {0}, b[TUTTI_BLOCK] = {0}, mask[TUTTI_BLOCK] = {0};
-    float y[TUTTI_BLOCK] = {0}, v[TUTTI_BLOCK] = {0};
+    float y[TUTTI_BLOCK] = {0}, state[TUTTI_MAX_STATES][TUTTI_BLOCK] = {{0}};
     tutti_elementwise last = *flat;
     last.a = padded(a, flat->a, begin, rest);
     last.b = padded(b, flat->b, begin, rest);
     last.mask = padded(mask, flat->mask, begin, rest);
     padded(y, flat->y, begin, rest);
-    padded(v, flat->v, begin, rest);
     last.y = y;
-    last.v = v;
+    for (int i = 0; i < TUTTI_MAX_STATES; i++) {
+        padded(state[i], flat->state[i], begin, rest);
+        last.state[i] = state[i];
+    }
     kernel(&last, 0, TUTTI_BLOCK);
     memcpy(flat->y + begin, y, rest * sizeof *y);
-    if (flat->v) memcpy(flat->v + begin, v, rest * sizeof *v);
+    for (int i = 0; i < TUTTI_MAX_STATES; i++)
+        if (flat->state[i]) memcpy(flat->state[i] + begin, state[i], rest * sizeof *y);
 }
 
 static bool is_input(const tutti_elementwise *flat)

@@ -153,20 +153,27 @@ FLAT(pow_minus_3_4)
     }
 }
 
+/* The gradient, a or 'halves' a + b, scaled, and what decay adds to it. */
+INLINE vf decayed(const tutti_elementwise *f, bool halves, size_t i, vf scale, vf decay, vf w)
+{
+    const vf a = vf_take(f->a + i), dw = halves ? vf_add(a, vf_take(f->b + i)) : a;
+    return vf_fma(decay, w, vf_mul(scale, dw));
+}
+
 INLINE void sgd(const tutti_elementwise *f, bool momentum, bool nesterov, bool halves, size_t begin,
                 size_t end)
 {
-    const vf scale = vf_set1(f->sgd->gradient_scale), decay = vf_set1(f->sgd->weight_decay);
-    const vf mu = vf_set1(f->sgd->momentum), step = vf_set1(-f->sgd->lr);
+    const tutti_sgd *o = f->optimizer;
+    const vf scale = vf_set1(o->gradient_scale), decay = vf_set1(o->weight_decay);
+    const vf mu = vf_set1(o->momentum), step = vf_set1(-o->lr);
     EACH(i)
     {
-        const vf w = vf_take(f->y + i), a = vf_take(f->a + i);
-        const vf dw = halves ? vf_add(a, vf_take(f->b + i)) : a;
-        const vf d = vf_fma(decay, w, vf_mul(scale, dw));
+        const vf w = vf_take(f->y + i);
+        const vf d = decayed(f, halves, i, scale, decay, w);
         vf move = d;
         if (momentum) {
-            move = vf_fma(mu, vf_take(f->v + i), d);
-            vf_store(f->v + i, move);
+            move = vf_fma(mu, vf_take(f->state[0] + i), d);
+            vf_store(f->state[0] + i, move);
             if (nesterov) move = vf_fma(mu, move, d);
         }
         vf_store(f->y + i, vf_fma(step, move, w));
@@ -175,8 +182,9 @@ INLINE void sgd(const tutti_elementwise *f, bool momentum, bool nesterov, bool h
 
 INLINE void sgd_of(const tutti_elementwise *f, bool halves, size_t begin, size_t end)
 {
-    if (f->sgd->momentum == 0.0f) sgd(f, false, false, halves, begin, end);
-    else if (f->sgd->nesterov) sgd(f, true, true, halves, begin, end);
+    const tutti_sgd *o = f->optimizer;
+    if (o->momentum == 0.0f) sgd(f, false, false, halves, begin, end);
+    else if (o->nesterov) sgd(f, true, true, halves, begin, end);
     else sgd(f, true, false, halves, begin, end);
 }
 
@@ -185,6 +193,34 @@ FLAT(sgd)
     (void)stream;
     if (f->b) sgd_of(f, true, begin, end);
     else sgd_of(f, false, begin, end);
+}
+
+INLINE void adam(const tutti_elementwise *f, bool halves, size_t begin, size_t end)
+{
+    const tutti_adam *o = f->optimizer;
+    const vf scale = vf_set1(o->gradient_scale), decay = vf_set1(o->weight_decay);
+    const vf shrink = vf_set1(o->shrink), step = vf_set1(-o->step_size);
+    const vf new_m = vf_set1(o->one_minus_beta1);
+    const vf old_v = vf_set1(o->beta2), new_v = vf_set1(o->one_minus_beta2);
+    const vf root_factor = vf_set1(o->root_factor), eps = vf_set1(o->eps);
+    EACH(i)
+    {
+        const vf w = vf_take(f->y + i), m = vf_take(f->state[0] + i), v = vf_take(f->state[1] + i);
+        const vf d = decayed(f, halves, i, scale, decay, w);
+        const vf mean = vf_fma(new_m, vf_sub(d, m), m);
+        const vf square = vf_fma(new_v, vf_mul(d, d), vf_mul(old_v, v));
+        const vf move = vf_div(mean, vf_fma(root_factor, vf_sqrt(square), eps));
+        vf_store(f->state[0] + i, mean);
+        vf_store(f->state[1] + i, square);
+        vf_store(f->y + i, vf_fma(step, move, vf_mul(shrink, w)));
+    }
+}
+
+FLAT(adam)
+{
+    (void)stream;
+    if (f->b) adam(f, true, begin, end);
+    else adam(f, false, begin, end);
 }
 
 tutti_squares_fn NAME(op_squares);

@@ -1,4 +1,4 @@
-/* Drivers of the elementwise passes, normalisation, softmax and SGD: they split the work, the
+/* Drivers of the elementwise passes, normalisation and optimizers: they split the work, the
  * row's kernels do it. */
 #include "kernel/ops.h"
 
@@ -24,13 +24,6 @@ void tutti_axpy(tutti_exec exec, size_t count, float factor, const float *x, flo
 {
     const tutti_elementwise flat = {.a = x, .y = y, .factor = factor};
     tutti_elementwise_run(exec.team, exec.row->ops->axpy, &flat, count);
-}
-
-void tutti_sgd_step(tutti_exec exec, const tutti_sgd *sgd, const tutti_update *update)
-{
-    const tutti_elementwise flat = {
-        .a = update->a, .b = update->b, .v = update->state[0], .y = update->w, .sgd = sgd};
-    tutti_elementwise_run(exec.team, exec.row->ops->sgd, &flat, update->count);
 }
 
 /* ---- activations ---- */
@@ -98,6 +91,29 @@ void tutti_sigmoid(tutti_exec exec, tutti_extent extent, const float *x, float *
     if (extent.c % TUTTI_BLOCK == 0)
         tutti_elementwise_run(exec.team, exec.row->ops->sigmoid, &flat, count);
     else tutti_team_run(tutti_team_for(exec.team, count), sigmoid_share, &job);
+}
+
+/* ---- optimizers ---- */
+
+static void step(tutti_team *team, tutti_elementwise_fn *kernel, const void *optimizer,
+                 const tutti_update *update)
+{
+    const tutti_elementwise flat = {.a = update->a,
+                                    .b = update->b,
+                                    .y = update->w,
+                                    .state = {update->state[0], update->state[1]},
+                                    .optimizer = optimizer};
+    tutti_elementwise_run(team, kernel, &flat, update->count);
+}
+
+void tutti_sgd_step(tutti_exec exec, const tutti_sgd *sgd, const tutti_update *update)
+{
+    step(exec.team, exec.row->ops->sgd, sgd, update);
+}
+
+void tutti_adam_step(tutti_exec exec, const tutti_adam *adam, const tutti_update *update)
+{
+    step(exec.team, exec.row->ops->adam, adam, update);
 }
 
 /* ---- dropout ---- */

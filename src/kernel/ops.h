@@ -1,12 +1,12 @@
 /* Everything of a CNN that is not a matrix product and not pooling (pool.h) or a change of layout
- * (layout.h): activations, dropout, local response normalisation, softmax, SGD, vectors.
+ * (layout.h): activations, dropout, local response normalisation, softmax, optimizers, vectors.
  *
  * Activations are [n][c/16][pixels][16] (see conv.h); those of a fully connected layer have one
  * pixel. Channels that fill up the last block are zero, and every function here keeps them so. A
  * pass works in place where its comment says so; otherwise outputs overlap nothing.
  *
  * The contract of bits. Every element is a fixed sequence of correctly rounded operations
- * (+ - * / fma; exponential and logarithm are our own, made of these), so all instruction sets
+ * (+ - * / sqrt fma; exponential and logarithm are our own, made of these), so all instruction sets
  * and numbers of threads agree. The order of each sum is stated at its function.
  *
  * 'mask' of a backward pass is the pass's own forward input x where the layer below ends in a
@@ -169,6 +169,30 @@ typedef struct tutti_sgd {
 } tutti_sgd;
 
 void tutti_sgd_step(tutti_exec exec, const tutti_sgd *sgd, const tutti_update *update);
+
+/* Adam and AdamW, as PyTorch defines them:
+ *
+ *   d = gradient_scale * (a + b) + weight_decay * w
+ *   m = m + (1 - beta1) * (d - m)
+ *   v = beta2 * v + (1 - beta2) * (d * d)
+ *   w = shrink * w - step_size * (m / (root_factor * sqrt(v) + eps))
+ *
+ * m and v are state[0] and state[1]. Each line's last addition is fused with the product beside it:
+ * d = fma(weight_decay, w, gradient_scale * (a + b)), m = fma(1 - beta1, d - m, m),
+ * v = fma(1 - beta2, d * d, beta2 * v), w = fma(-step_size, m / fma(root_factor, sqrt(v), eps),
+ * shrink * w). Where w, m, v and the gradient are zero they stay zero, since eps is not. */
+typedef struct tutti_adam {
+    float gradient_scale;  /* 1, or less to clip the norm */
+    float weight_decay;    /* Adam's, of the gradient; AdamW: 0 */
+    float shrink;          /* AdamW: 1 - lr * weight_decay; Adam: 1 */
+    float one_minus_beta1; /* rounded from double, as 1 - 0.9f is not 0.1f */
+    float beta2, one_minus_beta2;
+    float step_size;   /* lr / (1 - beta1^t) of step t = 1, 2, ... */
+    float root_factor; /* 1 / sqrt(1 - beta2^t) */
+    float eps;         /* > 0 */
+} tutti_adam;
+
+void tutti_adam_step(tutti_exec exec, const tutti_adam *adam, const tutti_update *update);
 
 /* ---- concatenation along channels ---- */
 

@@ -5,16 +5,16 @@
 #include "kernel/ops.h"
 #include "kernel/pool.h"
 
-/* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input) and v where the kernel
- * has one, at begin .. end-1, both multiples of 16. */
+/* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input), and reads and writes the
+ * states of an optimizer, at begin .. end-1, both multiples of 16. */
 typedef struct tutti_elementwise {
     const float *a, *b, *mask;
-    float *y, *v;
+    float *y, *state[TUTTI_MAX_STATES];
     float factor;
     bool relu;
     bool stream; /* y is large, no input and aligned: store it around the caches */
     int lanes;   /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
-    const tutti_sgd *sgd;
+    const void *optimizer; /* its numbers: tutti_sgd, tutti_adam */
 } tutti_elementwise;
 typedef void tutti_elementwise_fn(const tutti_elementwise *job, size_t begin, size_t end);
 
@@ -71,6 +71,7 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, tanh)                                        \
     X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
+    X(tutti_elementwise_fn, adam)             /* likewise */             \
     X(tutti_elementwise_fn, exp)              /* the vector functions */ \
     X(tutti_elementwise_fn, log)              /* themselves, to test */  \
     X(tutti_elementwise_fn, pow_minus_3_4)                               \

@@ -132,6 +132,21 @@ void tutti_ref_sgd_step(const tutti_sgd *sgd, size_t count, const double *dw, do
     }
 }
 
+/* ---- Adam ---- */
+
+void tutti_ref_adam_step(const tutti_ref_adam *a, int step, size_t count, const double *dw,
+                         double *m, double *v, double *w)
+{
+    const double bias1 = 1 - pow(a->beta1, step), bias2 = 1 - pow(a->beta2, step);
+    for (size_t i = 0; i < count; i++) {
+        const double g = a->decoupled ? dw[i] : dw[i] + a->weight_decay * w[i];
+        if (a->decoupled) w[i] -= a->lr * a->weight_decay * w[i];
+        m[i] = a->beta1 * m[i] + (1 - a->beta1) * g;
+        v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
+        w[i] -= a->lr * (m[i] / bias1) / (sqrt(v[i] / bias2) + a->eps);
+    }
+}
+
 /* ---- pooling ---- */
 
 /* One output of one channel: its place, its window's start, and access to the window. */

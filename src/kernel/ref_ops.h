@@ -30,6 +30,14 @@ void tutti_ref_softmax_backward(int n, int classes, const double *p, const int32
 
 void tutti_ref_sgd_step(const tutti_sgd *sgd, size_t count, const double *dw, double *v, double *w);
 
+/* Step 'step' (1, 2, ...) by PyTorch's own settings. */
+typedef struct tutti_ref_adam {
+    double lr, beta1, beta2, eps, weight_decay;
+    bool decoupled; /* AdamW */
+} tutti_ref_adam;
+void tutti_ref_adam_step(const tutti_ref_adam *adam, int step, size_t count, const double *dw,
+                         double *m, double *v, double *w);
+
 void tutti_ref_max_pool_forward(const tutti_pool_shape *shape, int n, const double *x, double *y,
                                 uint16_t *tap);
 void tutti_ref_max_pool_backward(const tutti_pool_shape *shape, int n, const double *dy,

@@ -39,6 +39,10 @@ static inline vf vf_div(vf a, vf b)
 {
     return _mm256_div_ps(a, b);
 }
+static inline vf vf_sqrt(vf x)
+{
+    return _mm256_sqrt_ps(x);
+}
 static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm256_fmadd_ps(a, b, c);

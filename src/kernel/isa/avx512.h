@@ -41,6 +41,10 @@ static inline vf vf_div(vf a, vf b)
 {
     return _mm512_div_ps(a, b);
 }
+static inline vf vf_sqrt(vf x)
+{
+    return _mm512_sqrt_ps(x);
+}
 static inline vf vf_fma(vf a, vf b, vf c)
 {
     return _mm512_fmadd_ps(a, b, c);

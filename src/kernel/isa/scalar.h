@@ -40,6 +40,10 @@ static inline vf vf_div(vf a, vf b)
 {
     return a / b;
 }
+static inline vf vf_sqrt(vf x)
+{
+    return sqrtf(x);
+}
 static inline vf vf_fma(vf a, vf b, vf c)
 {
     return fmaf(a, b, c);
