@@ -4,8 +4,10 @@
 #ifndef TUTTI_BENCH_H
 #define TUTTI_BENCH_H
 
+#include <string.h>
+
 #include "kernel/conv.h"
-#include "nn/net.h"
+#include "nn/kinds/conv.h"
 
 typedef enum bench_pass {
     BENCH_FORWARD,
@@ -40,6 +42,12 @@ tutti_status bench_fc_open(bench_subject *out, const bench_setup *setup, const t
 tutti_status bench_onednn_open(bench_subject *out, const bench_setup *setup,
                                const tutti_layer *layer, bench_pass pass) TUTTI_MUST_CHECK;
 bool bench_onednn_present(void);
+
+/* Benchmarks of convolutions and matrices may ask what a layer is. */
+static inline bool bench_is(const tutti_layer *layer, const char *word)
+{
+    return !strcmp(layer->kind->word, word);
+}
 
 /* 'count' floats of no special value, to be given to tutti_free. */
 tutti_status bench_numbers(float **out, size_t count) TUTTI_MUST_CHECK;

@@ -41,8 +41,8 @@ static void run(void *self)
 static tutti_status allocate(subject *s, const tutti_layer *layer)
 {
     const size_t n = (size_t)s->setup->n, pixels = (size_t)layer->in.h * (size_t)layer->in.w;
-    const size_t x =
-        layer->window.compact ? pixels * (size_t)layer->in.c : tutti_shape_floats(layer->in);
+    const size_t x = layer->form == TUTTI_FORM_COMPACT ? pixels * (size_t)layer->in.c
+                                                       : tutti_shape_floats(layer->in);
     TUTTI_TRY(bench_numbers(&s->x, n * x));
     TUTTI_TRY(bench_numbers(&s->y, n * tutti_shape_floats(layer->out)));
     TUTTI_TRY(bench_numbers(&s->w, tutti_conv_weight_count(s->conv)));
@@ -53,14 +53,15 @@ static tutti_status allocate(subject *s, const tutti_layer *layer)
 tutti_status bench_conv_open(bench_subject *out, const bench_setup *setup, const tutti_layer *layer,
                              bench_pass pass)
 {
-    if (layer->kind != TUTTI_KIND_CONV || (pass == BENCH_BACKWARD_DATA && !layer->trains_below))
+    if (!bench_is(layer, "conv") || (pass == BENCH_BACKWARD_DATA && !layer->trains_below))
         return tutti_fail(TUTTI_UNSUPPORTED, "%s has no such pass", layer->name);
     subject *s = NULL;
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
     s->setup = setup;
     s->pass = pass;
-    tutti_status status = tutti_conv_create(&s->conv, &layer->window, setup->row, &setup->caches,
-                                            setup->n, setup->threads);
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    tutti_status status =
+        tutti_conv_create(&s->conv, &shape, setup->row, &setup->caches, setup->n, setup->threads);
     if (status == TUTTI_OK) status = allocate(s, layer);
     if (status != TUTTI_OK) {
         close_subject(s);

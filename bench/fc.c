@@ -54,7 +54,7 @@ static tutti_status allocate(subject *s, int in)
 tutti_status bench_fc_open(bench_subject *out, const bench_setup *setup, const tutti_layer *layer,
                            bench_pass pass)
 {
-    if (layer->kind != TUTTI_KIND_FC || (pass == BENCH_BACKWARD_DATA && !layer->trains_below))
+    if (!bench_is(layer, "fc") || (pass == BENCH_BACKWARD_DATA && !layer->trains_below))
         return tutti_fail(TUTTI_UNSUPPORTED, "%s has no such pass", layer->name);
     const int in = (int)tutti_shape_floats(layer->in);
     subject *s = NULL;

@@ -133,8 +133,8 @@ static void print_row(const table *report, const row *r)
 static tutti_status open_ours(bench_subject *out, const bench_setup *setup,
                               const tutti_layer *layer, bench_pass pass)
 {
-    return layer->kind == TUTTI_KIND_FC ? bench_fc_open(out, setup, layer, pass)
-                                        : bench_conv_open(out, setup, layer, pass);
+    return bench_is(layer, "fc") ? bench_fc_open(out, setup, layer, pass)
+                                 : bench_conv_open(out, setup, layer, pass);
 }
 
 static tutti_status run_one(table *report, const bench_setup *setup, const layers_options *o,
@@ -162,7 +162,7 @@ static tutti_status run_one(table *report, const bench_setup *setup, const layer
 
 static bool is_measured(const tutti_layer *layer)
 {
-    return layer->kind == TUTTI_KIND_CONV || layer->kind == TUTTI_KIND_FC;
+    return bench_is(layer, "conv") || bench_is(layer, "fc");
 }
 
 /* The first name of a list "conv2,conv3" is 'name'. */

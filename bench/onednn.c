@@ -80,13 +80,13 @@ static tutti_status describe_memories(memories *m, const tutti_layer *layer, int
 {
     const dnnl_dims_t bias = {layer->out.c};
     TRY_DNNL(dnnl_memory_desc_init_by_tag(&m->bias, 1, bias, dnnl_f32, dnnl_a));
-    if (layer->kind == TUTTI_KIND_FC) {
+    if (bench_is(layer, "fc")) {
         const int in = (int)tutti_shape_count(layer->in);
         TUTTI_TRY(any_layout(&m->x, 2, (dnnl_dims_t){n, in}));
         TUTTI_TRY(any_layout(&m->w, 2, (dnnl_dims_t){layer->out.c, in}));
         return any_layout(&m->y, 2, (dnnl_dims_t){n, layer->out.c});
     }
-    const tutti_conv_shape *c = &layer->window;
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer), *c = &shape;
     const int g = c->groups;
     const dnnl_dims_t x = {n, c->c, c->h, c->w}, y = {n, c->k, layer->out.h, layer->out.w};
     if (g > 1) TUTTI_TRY(any_layout(&m->w, 5, (dnnl_dims_t){g, c->k / g, c->c / g, c->r, c->s}));
@@ -116,7 +116,7 @@ static tutti_status create_forward(dnnl_primitive_desc_t *out, const_dnnl_op_des
 static tutti_status describe_conv(subject *s, const tutti_layer *layer, bench_pass pass,
                                   const memories *m, dnnl_alg_kind_t kind)
 {
-    const tutti_conv_shape *c = &layer->window;
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer), *c = &shape;
     const dnnl_dims_t stride = {c->stride_h, c->stride_w};
     const dnnl_dims_t dilation = {c->dilation_h - 1, c->dilation_w - 1};
     const dnnl_dims_t left = {c->pad_top, c->pad_left}, right = {c->pad_bottom, c->pad_right};
@@ -180,7 +180,7 @@ static tutti_status prepare(subject *s, const tutti_layer *layer, bench_pass pas
     TRY_DNNL(dnnl_engine_create(&s->engine, dnnl_cpu, 0));
     TRY_DNNL(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags));
     TUTTI_TRY(describe_memories(&m, layer, setup->n));
-    if (layer->kind == TUTTI_KIND_FC) TUTTI_TRY(describe_fc(s, pass, &m));
+    if (bench_is(layer, "fc")) TUTTI_TRY(describe_fc(s, pass, &m));
     else TUTTI_TRY(describe_conv(s, layer, pass, &m, kind));
     TRY_DNNL(dnnl_primitive_create(&s->primitive, s->desc));
     for (int i = 0; i < ARGS && args[pass][i]; i++) TUTTI_TRY(add_memory(s, args[pass][i]));

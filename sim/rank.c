@@ -120,7 +120,7 @@ static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
     TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));
     TUTTI_TRY(tutti_sync_finish(t, &norm));
     t->step++;
-    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_ranks(t->model), 0, &news));
+    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_beaten_by(t->model), 0, &news));
     r->exposed += t->step_exposed;
     return TUTTI_OK;
 }

@@ -79,7 +79,7 @@ tutti_status try_model(tutti_model **out, const batch *b, const tutti_model_opti
     TUTTI_TRY(tutti_model_create(out, b->net, options));
     tutti_model_init(*out, SEED, TUTTI_INIT_AUTO, 0);
     for (int i = 0; i < b->net->param_count; i++)
-        if (b->net->params[i].is_bias) TUTTI_TRY(set_bias(*out, i, b->net->params[i].count));
+        if (b->net->params[i].dim_count == 1) TUTTI_TRY(set_bias(*out, i, b->net->params[i].count));
     return TUTTI_OK;
 }
 

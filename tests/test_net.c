@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "nn/net.h"
+#include "nn/kinds/kind.h"
 
 static tutti_net *load(const char *name)
 {
@@ -102,7 +102,8 @@ static void the_flat_buffer_is_contiguous(void **state)
     }
     assert_int_equal(net->param_floats, at);
     const int fc3 = tutti_net_find_layer(net, "fc3");
-    assert_int_equal(tutti_layer_offset(net, fc3), net->params[net->layers[fc3].weight].offset);
+    assert_int_equal(tutti_layer_offset(net, fc3),
+                     net->params[net->layers[fc3].first_param].offset);
     assert_int_equal(tutti_layer_floats(net, fc3), 64 * 25 * 512 + 512);
     tutti_net_destroy(&net);
 }
@@ -125,13 +126,70 @@ static void branches_join_by_name(void **state)
     assert_int_equal(net->layers[2].from[1], 1);
     assert_int_equal(net->layers[3].from[0], 2);
     assert_false(net->layers[0].trains_below);
-    assert_true(net->layers[0].window.compact);
+    assert_int_equal(net->layers[0].form, TUTTI_FORM_COMPACT);
     assert_true(net->layers[1].trains_below);
-    assert_false(net->layers[1].window.compact);
+    assert_int_equal(net->layers[1].form, TUTTI_FORM_BLOCKED);
     const tutti_layer *f = &net->layers[tutti_net_find_layer(net, "f")];
-    assert_int_equal(f->init, TUTTI_INIT_GAUSSIAN);
-    assert_true(f->init_bias == 0.5f);
+    const tutti_param *p = &net->params[f->first_param];
+    assert_int_equal(p[0].fill.init, TUTTI_INIT_GAUSSIAN);
+    assert_true(p[0].fill.value == 0.01f);
+    assert_true(p[1].fill.value == 0.5f);
+    assert_true(tutti_layer_number(f, "bias", 0) == 0.5);
     tutti_net_destroy(&net);
+}
+
+static void many_inputs_and_the_sample_join(void **state)
+{
+    (void)state;
+    char text[1024] = "input 3\na fc 3\nb fc 3\nc add a b input tanh\nd concat";
+    for (int i = 0; i < 40; i++) strcat(text, i % 2 ? " input" : " c");
+    strcat(text, " relu\nf fc 2\nloss softmax\n");
+    tutti_net *net = parse(text);
+    const tutti_layer *c = &net->layers[2], *d = &net->layers[3];
+    assert_int_equal(c->input_count, 3);
+    assert_int_equal(c->from[2], TUTTI_NET_INPUT);
+    assert_string_equal(c->activation->word, "tanh");
+    assert_int_equal(d->input_count, 40);
+    assert_int_equal(d->out.c, 120);
+    assert_string_equal(d->activation->word, "relu");
+    tutti_net_destroy(&net);
+}
+
+static void hash_of(const char *text, char hex[TUTTI_HASH_HEX])
+{
+    tutti_net *net = parse(text);
+    assert_int_equal(tutti_net_hash(net, hex), TUTTI_OK);
+    tutti_net_destroy(&net);
+}
+
+static void every_option_is_part_of_the_hash(void **state)
+{
+    (void)state;
+    static const char *const different[] = {
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5 alpha=1e-3\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5 beta=0.5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5 k=2\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 3\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=2 dilation=2\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1 groups=2\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1 relu\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1 nobias\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5\nf fc 2 from=c\nd dropout 0.5\n"
+        "e fc 2 from=n\ns add d e\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5\nf fc 2 from=c\nd dropout 0.4\n"
+        "e fc 2 from=n\ns add d e\nloss softmax\n",
+    };
+    enum { COUNT = sizeof different / sizeof *different };
+    char hashes[COUNT][TUTTI_HASH_HEX], again[TUTTI_HASH_HEX];
+    for (int i = 0; i < COUNT; i++) {
+        hash_of(different[i], hashes[i]);
+        for (int k = 0; k < i; k++) assert_string_not_equal(hashes[i], hashes[k]);
+    }
+    hash_of("# the same, said in other words\ninput 32 9 9\ndefault lr 0.5\n"
+            "c conv 32 kernel=3x3 stride=1 pad=1\nn lrn 5 k=1\nf fc 2\nloss softmax\n",
+            again);
+    assert_string_equal(again, hashes[0]);
 }
 
 static void defaults_are_kept_with_their_place(void **state)
@@ -199,7 +257,7 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3\nx fc\n", "t.net:2:5: expected a number of features"},
         {"input 3\nx fc 3.5\n", "t.net:2:6: '3.5' is not a whole number"},
         {"input 3\nx fc 99999999999999999999\n", "t.net:2:6: 99999999999999999999 is not between"},
-        {"input 3\nx fc 3 kernel=3\n", "t.net:2:8: there is no 'kernel' here; possible: relu"},
+        {"input 3\nx fc 3 kernel=3\n", "t.net:2:8: there is no 'kernel' here; possible: nobias"},
         {"input 3 9 9\nx conv 3 kernal=3\n",
          "t.net:2:10: there is no 'kernal' here; possible: kernel"},
         {"input 3 9 9\nx conv 3 kernel\n", "t.net:2:10: 'kernel' needs a value"},
@@ -220,6 +278,15 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
         {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
         {"input 3\nl softmax\n", "t.net: the net has nothing to train"},
+        {"input 3\na fc 3\nb fc 3\ns add a b cc\n", "t.net:4:11: no layer 'cc' above"},
+        {"input 3\nrelu fc 3\n", "t.net:2:1: 'relu' is a word of the language"},
+        {"input 3 9 9\np maxpool global pad=1\n", "t.net:2:1: p: global pools the whole image"},
+        {"input 3 9 9\np avgpool global kernel=2\n", "t.net:2:1: p: global pools the whole"},
+        {"input 3 9 9\np avgpool global stride=2\n", "t.net:2:1: p: global pools the whole"},
+        {"input 3\na fc 3 std=0.1\n", "t.net:2:1: a: std= is the deviation of init=gaussian"},
+        {"input 3\na fc 3 init=he std=0.1\n", "t.net:2:1: a: std= is the deviation"},
+        {"input 3\na fc 3 nobias bias=3\n", "t.net:2:1: a: bias=3 is the initial bias"},
+        {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
         {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
         {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
     };
@@ -268,6 +335,8 @@ int main(void)
         cmocka_unit_test(layers_know_their_shapes_and_parameters),
         cmocka_unit_test(the_flat_buffer_is_contiguous),
         cmocka_unit_test(branches_join_by_name),
+        cmocka_unit_test(many_inputs_and_the_sample_join),
+        cmocka_unit_test(every_option_is_part_of_the_hash),
         cmocka_unit_test(defaults_are_kept_with_their_place),
         cmocka_unit_test(suggestions_fill_up_with_the_usual),
         cmocka_unit_test(suggestions_that_do_not_fit_are_refused),

@@ -61,7 +61,8 @@ static void what_does_not_fit_is_named(void **state)
             fail_msg("'%s' does not say '%s'", tutti_message(), bad[i].complaint);
     }
     /* 1000 outputs are 16 blocks: too few for 32 ranks in one group */
-    assert_int_not_equal(tutti_plan_allows(net, tutti_net_find_layer(net, "fc8"), 32, 1), TUTTI_OK);
+    assert_int_not_equal(
+        tutti_layer_check_split(&net->layers[tutti_net_find_layer(net, "fc8")], 32, 1), TUTTI_OK);
     assert_non_null(strstr(tutti_message(), "at least 2 groups"));
     tutti_net_destroy(&net);
 }

@@ -164,9 +164,37 @@ static void here_is_kept_with_the_caches(void **state)
     scratch_close(&folder);
 }
 
+static void key_of(const char *conv, char key[TUTTI_LAYER_KEY])
+{
+    tutti_net *net = NULL;
+    char text[256];
+    snprintf(text, sizeof text, "input 64 9 9\nc conv 64 kernel=3 %s\nf fc 2\nloss softmax\n",
+             conv);
+    assert_int_equal(tutti_net_parse(&net, text, "t.net"), TUTTI_OK);
+    tutti_platform_key(&net->layers[0], net->layers[0].out.c, key);
+    tutti_net_destroy(&net);
+}
+
+static void what_decides_the_time_is_in_the_key(void **state)
+{
+    (void)state;
+    char plain[TUTTI_LAYER_KEY], other[TUTTI_LAYER_KEY];
+    key_of("pad=1", plain);
+    assert_string_equal(plain, "conv 64x9x9 64x9x9 3x3/1");
+    key_of("pad=1 groups=32", other);
+    assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1,g32");
+    key_of("pad=2 dilation=2", other);
+    assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1,d2x2");
+    key_of("pad=1 stride=1x2", other);
+    assert_string_equal(other, "conv 64x9x9 64x9x5 3x3/1x2");
+    key_of("pad=1 nobias init=he relu", other);
+    assert_string_equal(other, plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_decides_the_time_is_in_the_key),
         cmocka_unit_test(a_platform_survives_its_text),
         cmocka_unit_test(times_follow_the_line_through_two_rows),
         cmocka_unit_test(one_rank_alone_knows_no_network),

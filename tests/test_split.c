@@ -36,7 +36,7 @@ static void choose_groups(const tutti_net *net, int workers, int variant, int *g
     for (int i = 0; i < tutti_net_layer_count(net); i++) {
         int choices[MAX_WORKERS], count = 0;
         for (int g = 1; g <= workers; g++)
-            if (tutti_plan_may(net, i, workers, g)) choices[count++] = g;
+            if (tutti_layer_can_split(&net->layers[i], workers, g)) choices[count++] = g;
         groups[i] = count < 2      ? 0
                     : variant == 0 ? choices[0]
                                    : choices[(variant * (i + 3) / 2) % count];
@@ -78,6 +78,21 @@ static void images_go_straight_into_split_layers(void **state)
     check_net(image);
 }
 
+static void branches_of_split_layers_join_whole(void **state)
+{
+    (void)state;
+    check_net("input 20\n"
+              "f1 fc 130 relu\n"
+              "s sigmoid\n"
+              "d dropout 0.3 from=f1\n"
+              "cat concat f1 s d f1 tanh\n"
+              "f2 fc 70\n"
+              "sum add f2 f2\n"
+              "both concat sum f2 input relu\n"
+              "f3 fc 9\n"
+              "loss softmax\n");
+}
+
 static void splits_that_cannot_be_are_refused(void **state)
 {
     (void)state;
@@ -89,15 +104,15 @@ static void splits_that_cannot_be_are_refused(void **state)
     o.groups = groups;
     groups[0] = 2;
     assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
-    assert_non_null(strstr(tutti_message(), "'c1' cannot be split: only fc"));
+    assert_non_null(strstr(tutti_message(), "layer c1: only fully connected layers can be split"));
     groups[0] = 0;
     groups[2] = 3;
     assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
-    assert_non_null(strstr(tutti_message(), "'f2' cannot be split in 3 groups"));
+    assert_non_null(strstr(tutti_message(), "layer f2: 3 groups do not divide 4 ranks"));
     groups[2] = 0;
     groups[5] = 2;
     assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
-    assert_non_null(strstr(tutti_message(), "it has 1 blocks of 64"));
+    assert_non_null(strstr(tutti_message(), "blocks of 64, too few for the 2 ranks"));
     assert_null(m);
     free_batch(&b);
 }
@@ -108,6 +123,7 @@ int main(void)
         cmocka_unit_test(a_dnn_split_anyhow_has_the_same_bits),
         cmocka_unit_test(a_cnn_split_anyhow_has_the_same_bits),
         cmocka_unit_test(images_go_straight_into_split_layers),
+        cmocka_unit_test(branches_of_split_layers_join_whole),
         cmocka_unit_test(splits_that_cannot_be_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,14 +64,14 @@ typedef struct layer {
 } layer;
 
 static const tutti_key keys[] = {
-    {"k", TUTTI_KEY_INT, offsetof(layer, k), 1, 4096, true},
-    {"kernel", TUTTI_KEY_PAIR, offsetof(layer, kernel), 1, 99, false},
-    {"bytes", TUTTI_KEY_I64, offsetof(layer, bytes), 0, 1e15, false},
-    {"ratio", TUTTI_KEY_REAL, offsetof(layer, ratio), 0, 1, false},
-    {"relu", TUTTI_KEY_BOOL, offsetof(layer, relu), 0, 0, false},
-    {"bias", TUTTI_KEY_BOOL, offsetof(layer, bias), 0, 0, false},
-    {"pool", TUTTI_KEY_WORD, offsetof(layer, pool), 0, 0, false},
-    {NULL, TUTTI_KEY_INT, 0, 0, 0, false},
+    {"k", TUTTI_KEY_INT, offsetof(layer, k), 1, 4096, true, NULL},
+    {"kernel", TUTTI_KEY_PAIR, offsetof(layer, kernel), 1, 99, false, NULL},
+    {"bytes", TUTTI_KEY_I64, offsetof(layer, bytes), 0, 1e15, false, NULL},
+    {"ratio", TUTTI_KEY_REAL, offsetof(layer, ratio), 0, 1, false, NULL},
+    {"relu", TUTTI_KEY_BOOL, offsetof(layer, relu), 0, 0, false, NULL},
+    {"bias", TUTTI_KEY_BOOL, offsetof(layer, bias), 0, 0, false, NULL},
+    {"pool", TUTTI_KEY_WORD, offsetof(layer, pool), 0, 0, false, NULL},
+    {NULL, TUTTI_KEY_INT, 0, 0, 0, false, NULL},
 };
 
 static tutti_status read_layer(layer *out, const char *line)
@@ -132,7 +132,8 @@ static void mistakes_name_their_place_and_show_the_line(void **state)
 static void quantities_have_units(void **state)
 {
     (void)state;
-    static const tutti_unit seconds[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 1}, {NULL, 0}};
+    static const tutti_measure seconds[] = {
+        {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"", 1}, {NULL, 0}};
     double x = 0;
     tutti_text *t = text_of("5us 2s 3 4min -1s");
     assert_true(tutti_text_next_line(t));

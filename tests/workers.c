@@ -95,7 +95,7 @@ static tutti_status move(void *user, int index)
     const worker *self = user;
     const tutti_move *mine = tutti_model_move(self->world->models[self->number], index);
     static void (*const kinds[])(world *, const tutti_move *, int, int) = {
-        [TUTTI_MOVE_GATHER] = gather,
+        [TUTTI_MOVE_BROADCAST] = gather,
         [TUTTI_MOVE_REDUCE] = reduce,
         [TUTTI_MOVE_ALLTOALL] = all_to_all,
     };
@@ -206,20 +206,18 @@ static float *join_across(const world *w, int layer, int groups, int member)
 static void compare_layer(const world *w, tutti_model *one, int layer)
 {
     const int asked = w->groups ? w->groups[layer] : 0, groups = asked ? asked : w->workers;
-    const tutti_region all = tutti_model_region(one, layer);
+    const tutti_layer *l = &w->batch->net->layers[layer];
     const float *want = tutti_model_gradient(one, layer, 0);
-    const size_t features = tutti_round_up((size_t)all.features, TUTTI_BLOCK);
-    if (!all.count) return;
-    for (int m = 0; m < w->workers / groups; m++) {
-        const tutti_region part = tutti_model_region(w->models[m], layer);
-        const size_t first = (size_t)part.first_feature;
+    for (int m = 0; m < w->workers / groups && l->param_count; m++) {
+        const size_t region = tutti_model_region(w->models[m], layer).offset;
         const float *got = join_across(w, layer, groups, m);
-        const size_t at = all.weight_count / features * first;
-        if (memcmp(got, want + at, part.weight_count * sizeof(float)) ||
-            memcmp(got + part.weight_count, want + all.weight_count + first,
-                   (part.count - part.weight_count) * sizeof(float)))
-            fail_msg("layer %d, member %d of %d groups of %d workers: other bits", layer, m, groups,
-                     w->workers);
+        for (int i = l->first_param; i < l->first_param + l->param_count; i++) {
+            const tutti_slice part = tutti_model_slice(w->models[m], i);
+            if (memcmp(got + (part.offset - region), want + part.whole_at,
+                       part.count * sizeof(float)))
+                fail_msg("%s, member %d of %d groups of %d workers: other bits",
+                         w->batch->net->params[i].name, m, groups, w->workers);
+        }
     }
 }
 

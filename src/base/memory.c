@@ -48,6 +48,20 @@ tutti_status tutti_strndup(char **out, const char *text, size_t length)
     return TUTTI_OK;
 }
 
+tutti_status tutti_grow(void *array, int *room, int count, size_t size)
+{
+    char *old, *grown;
+    if (count < *room) return TUTTI_OK;
+    const int more = 2 * count + 8;
+    TUTTI_TRY(tutti_alloc(&grown, (size_t)more, size));
+    memcpy(&old, array, sizeof old);
+    if (old) memcpy(grown, old, (size_t)count * size);
+    *room = more;
+    memcpy(array, &grown, sizeof grown);
+    tutti_free(old);
+    return TUTTI_OK;
+}
+
 tutti_status tutti_strdup(char **out, const char *text)
 {
     return tutti_strndup(out, text, strlen(text));

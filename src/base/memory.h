@@ -19,6 +19,10 @@ void tutti_free(void *block); /* NULL is fine */
  * every caller the same block. */
 tutti_status tutti_alloc_floats(float **out, size_t count) TUTTI_MUST_CHECK;
 
+/* Room for one more element behind the first 'count' of the array at *(void **)array, which has
+ * room for *room: a larger copy, zero behind the old elements, takes its place when it is full. */
+tutti_status tutti_grow(void *array, int *room, int count, size_t size) TUTTI_MUST_CHECK;
+
 /* A copy of a string, or of its first 'length' bytes. */
 tutti_status tutti_strdup(char **out, const char *text) TUTTI_MUST_CHECK;
 tutti_status tutti_strndup(char **out, const char *text, size_t length) TUTTI_MUST_CHECK;

@@ -241,7 +241,7 @@ tutti_status tutti_text_int(const tutti_text *text, tutti_word word, int min, in
     return TUTTI_OK;
 }
 
-static const tutti_unit bare[] = {{"", 1}, {NULL, 0}};
+static const tutti_measure bare[] = {{"", 1}, {NULL, 0}};
 
 tutti_status tutti_text_real(const tutti_text *text, tutti_word word, double min, double max,
                              double *out)
@@ -249,7 +249,8 @@ tutti_status tutti_text_real(const tutti_text *text, tutti_word word, double min
     return tutti_text_quantity(text, word, bare, min, max, out);
 }
 
-static tutti_status unknown_unit(const tutti_text *text, tutti_word word, const tutti_unit *units)
+static tutti_status unknown_unit(const tutti_text *text, tutti_word word,
+                                 const tutti_measure *units)
 {
     char known[256] = "";
     for (; units->name; units++)
@@ -261,12 +262,12 @@ static tutti_status unknown_unit(const tutti_text *text, tutti_word word, const 
                            word.start, known);
 }
 
-tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word, const tutti_unit *units,
-                                 double min, double max, double *out)
+tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word,
+                                 const tutti_measure *units, double min, double max, double *out)
 {
     char digits[NUMBER_BYTES], *end;
     double value = strtod(terminated(digits, word), &end);
-    const tutti_unit *unit = units;
+    const tutti_measure *unit = units;
     while (unit->name && strcmp(unit->name, end)) unit++;
     if (end == digits || !unit->name || word.length >= NUMBER_BYTES || !isfinite(value))
         return unknown_unit(text, word, units);
@@ -303,9 +304,25 @@ static tutti_status read_pair(const tutti_text *text, const tutti_key *key, tutt
     return tutti_text_int(text, second, (int)key->min, (int)key->max, &out[1]);
 }
 
-static tutti_status read_value(const tutti_text *text, const tutti_key *key, tutti_word value,
-                               void *field)
+static tutti_status read_choice(const tutti_text *text, const tutti_key *key, tutti_word value,
+                                int *out)
 {
+    char known[256] = "";
+    const int place = tutti_word_among(value, key->choices);
+    for (int i = 0; key->choices[i]; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                 key->choices[i]);
+    if (place < 0)
+        return tutti_text_fail(text, value, "'%.*s' is none of %s", value.length, value.start,
+                               known);
+    *out = place;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_text_value(const tutti_text *text, const tutti_key *key, tutti_word value,
+                              void *fields)
+{
+    void *field = (char *)fields + key->offset;
     switch (key->type) {
     case TUTTI_KEY_INT: return tutti_text_int(text, value, (int)key->min, (int)key->max, field);
     case TUTTI_KEY_I64:
@@ -314,6 +331,7 @@ static tutti_status read_value(const tutti_text *text, const tutti_key *key, tut
     case TUTTI_KEY_BOOL: return read_bool(text, value, field);
     case TUTTI_KEY_PAIR: return read_pair(text, key, value, field);
     case TUTTI_KEY_WORD: *(tutti_word *)field = value; return TUTTI_OK;
+    case TUTTI_KEY_CHOICE: return read_choice(text, key, value, field);
     }
     return TUTTI_OK;
 }
@@ -351,7 +369,7 @@ static tutti_status read_key(const tutti_text *text, const tutti_key *table, tut
         value = (tutti_word){yes, 3, word.line, word.column};
     else if (!value.length)
         return tutti_text_fail(text, name, "'%s' needs a value: %s=...", key->name, key->name);
-    return read_value(text, key, value, (char *)fields + key->offset);
+    return tutti_text_value(text, key, value, fields);
 }
 
 tutti_status tutti_text_keys(tutti_text *text, const tutti_key *table, void *fields)

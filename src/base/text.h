@@ -88,22 +88,24 @@ tutti_status tutti_text_real(const tutti_text *text, tutti_word word, double min
 
 /* A number with one of the units of a list that ends with {NULL, 0}, in the unit of factor 1:
  * with {"us", 1e-6}, {"s", 1} the word 5us is 5e-6. A unit "" allows a bare number. */
-typedef struct tutti_unit {
+typedef struct tutti_measure {
     const char *name;
     double factor;
-} tutti_unit;
-tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word, const tutti_unit *units,
-                                 double min, double max, double *out) TUTTI_MUST_CHECK;
+} tutti_measure;
+tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word,
+                                 const tutti_measure *units, double min, double max,
+                                 double *out) TUTTI_MUST_CHECK;
 
 /* --- key=value ... from a table --- */
 
 typedef enum tutti_key_type {
-    TUTTI_KEY_INT,  /* int */
-    TUTTI_KEY_I64,  /* int64_t */
-    TUTTI_KEY_REAL, /* double */
-    TUTTI_KEY_BOOL, /* bool: yes or no; the bare key means yes */
-    TUTTI_KEY_PAIR, /* int[2]: 3x5; 3 means 3x3 */
-    TUTTI_KEY_WORD  /* tutti_word */
+    TUTTI_KEY_INT,   /* int */
+    TUTTI_KEY_I64,   /* int64_t */
+    TUTTI_KEY_REAL,  /* double */
+    TUTTI_KEY_BOOL,  /* bool: yes or no; the bare key means yes */
+    TUTTI_KEY_PAIR,  /* int[2]: 3x5; 3 means 3x3 */
+    TUTTI_KEY_WORD,  /* tutti_word */
+    TUTTI_KEY_CHOICE /* int: the word's place among 'choices' */
 } tutti_key_type;
 
 typedef struct tutti_key {
@@ -112,7 +114,12 @@ typedef struct tutti_key {
     size_t offset;   /* of the field in the caller's struct */
     double min, max; /* for numbers */
     bool required;
+    const char *const *choices; /* ends with NULL */
 } tutti_key;
+
+/* The word as the key's value, into the field at key->offset of 'fields'. */
+tutti_status tutti_text_value(const tutti_text *text, const tutti_key *key, tutti_word word,
+                              void *fields) TUTTI_MUST_CHECK;
 
 /* Reads all words left on the line as key=value into 'fields' by the table, which ends with a NULL
  * name. Fields whose key is not on the line stay as they are. An unknown key, a key twice and a

@@ -64,18 +64,18 @@ static void move_if_asked(tutti_comm *comm)
  * are copies that the cores themselves make, and no wire stands still meanwhile. */
 static double nap_length(tutti_comm *comm, double now)
 {
-    const tutti_rhythm *const rhythm = &comm->rhythm;
-    const double usual = rhythm->interval / (atomic_load(&comm->is_one_host) ? 2 : 8);
-    const double quiet = rhythm->last > 0 ? (now - rhythm->last) / 8 : 0;
+    const tutti_cadence *const cadence = &comm->cadence;
+    const double usual = cadence->interval / (atomic_load(&comm->is_one_host) ? 2 : 8);
+    const double quiet = cadence->last > 0 ? (now - cadence->last) / 8 : 0;
     const double nap = quiet > usual ? quiet : usual;
     return nap < NAP_SHORTEST ? NAP_SHORTEST : nap > NAP_LONGEST ? NAP_LONGEST : nap;
 }
 
-static void note_rhythm(tutti_rhythm *rhythm, double now)
+static void note_cadence(tutti_cadence *cadence, double now)
 {
-    if (rhythm->last > 0) rhythm->interval += (now - rhythm->last - rhythm->interval) / 4;
-    if (rhythm->interval > LONGEST_PACE) rhythm->interval = LONGEST_PACE;
-    rhythm->last = now;
+    if (cadence->last > 0) cadence->interval += (now - cadence->last - cadence->interval) / 4;
+    if (cadence->interval > LONGEST_PACE) cadence->interval = LONGEST_PACE;
+    cadence->last = now;
 }
 
 /* Whether this round without news is one of those that look again at once. */
@@ -109,7 +109,7 @@ static void serve(tutti_comm *comm)
         const uint32_t ticket = tutti_bell_look(&e->work);
         if (tutti_engine_step(e, false)) {
             quiet = 0;
-            note_rhythm(&comm->rhythm, tutti_engine_now(e));
+            note_cadence(&comm->cadence, tutti_engine_now(e));
         } else {
             rest(comm, ticket, quiet++);
         }

@@ -19,9 +19,9 @@ typedef struct tutti_doing {
 } tutti_doing;
 
 /* How quickly messages come in. */
-typedef struct tutti_rhythm {
+typedef struct tutti_cadence {
     double last, interval; /* seconds */
-} tutti_rhythm;
+} tutti_cadence;
 
 typedef struct tutti_agreement tutti_agreement;
 typedef struct tutti_stall tutti_stall;
@@ -38,7 +38,7 @@ struct tutti_comm {
     atomic_int wanted_core;  /* where it is to move to */
     atomic_bool is_awaited;  /* the compute thread waits */
     atomic_bool is_one_host; /* all ranks are here */
-    tutti_rhythm rhythm;
+    tutti_cadence cadence;
     pthread_t thread;
     tutti_group *all;
     tutti_agreement *agreement;

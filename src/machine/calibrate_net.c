@@ -102,12 +102,12 @@ static void fill(probe *p)
 {
     uint32_t state = 1;
     float *parameters = tutti_model_parameters(p->model);
-    for (int i = 0; i < p->net->layer_count; i++) {
-        const tutti_region r = tutti_model_region(p->model, i);
-        if (!r.count) continue;
-        const float scale = sqrtf(6.0f * (float)r.features / (float)r.weight_count);
-        for (size_t k = 0; k < r.weight_count; k++)
-            parameters[r.offset + k] = scale * noise(&state);
+    for (int i = 0; i < p->net->param_count; i++) {
+        const tutti_slice held = tutti_model_slice(p->model, i);
+        if (p->net->params[i].dim_count == 1) continue;
+        const int rows = held.rows.end - held.rows.first;
+        const float scale = sqrtf(6.0f * (float)rows / (float)held.count);
+        for (size_t k = 0; k < held.count; k++) parameters[held.offset + k] = scale * noise(&state);
     }
     const size_t floats = tutti_net_input_floats(p->net) * (size_t)p->samples;
     for (size_t k = 0; k < floats; k++) p->input[k] = noise(&state);

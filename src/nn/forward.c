@@ -1,9 +1,6 @@
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "kernel/layout.h"
-#include "kernel/ops.h"
 #include "nn/unit.h"
 
 /* ---- the input ---- */
@@ -36,159 +33,72 @@ void tutti_prepare_input(tutti_model *m, const tutti_pass *pass)
     if (m->blocked) make_blocked(m, pass);
 }
 
-const float *tutti_input_form(const tutti_model *m, const tutti_unit *unit, int edge,
-                              const tutti_pass *pass)
+const float *tutti_input_form(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass)
 {
-    if (tutti_edge_wants_tight(m, unit, edge)) return m->tight;
-    return tutti_edge_wants_blocked(m, unit, edge) ? m->blocked : pass->samples;
+    if (tutti_unit_wants_tight(m, unit)) return m->tight;
+    return tutti_unit_wants_blocked(m, unit) ? m->blocked : pass->samples;
 }
 
-const float *tutti_unit_x(const tutti_model *m, const tutti_unit *unit, int edge,
-                          const tutti_pass *pass)
+/* ---- what a kind gets ---- */
+
+/* The samples come from the caller, pass by pass; everything else has its place. */
+static void point_at_samples(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
 {
-    const float *x = unit->edges[edge].x;
-    return x ? x : tutti_input_form(m, unit, edge, pass);
+    for (int k = 0; k < unit->layer->input_count; k++)
+        if (unit->edges[k].from == TUTTI_NET_INPUT && !unit->edges[k].hop_count)
+            unit->in[k].x = tutti_input_form(m, unit, pass);
 }
 
-tutti_dropout tutti_unit_dropout(const tutti_model *m, const tutti_unit *unit, uint32_t step)
+tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass,
+                           tutti_layer_pass which)
 {
-    return (tutti_dropout){.rate = unit->layer->rate,
-                           .key = {.seed = m->options.seed,
-                                   .purpose = TUTTI_RANDOM_DROPOUT,
-                                   .layer = (uint32_t)(unit - m->units),
-                                   .when = step,
-                                   .sample = (uint32_t)unit->first_sample},
-                           .first_block = unit->first_channel / TUTTI_BLOCK};
+    const tutti_kind *activation = unit->layer->activation;
+    const int n = tutti_unit_samples(unit, pass->n);
+    point_at_samples(m, unit, pass);
+    return (tutti_call){.exec = {m->options.row, m->options.team},
+                        .layer = unit->layer,
+                        .options = unit->layer->options,
+                        .own = unit->own,
+                        .saved = unit->saved,
+                        .scratch = unit->scratch[which],
+                        .out = {n, unit->channels, unit->pixels},
+                        .count = (size_t)n * unit->count,
+                        .first_channel = unit->first_channel,
+                        .first_sample = unit->first_sample,
+                        .batch = m->options.batch,
+                        .number = (int)(unit - m->units),
+                        .seed = m->options.seed,
+                        .step = pass->step,
+                        .training = pass->training,
+                        .relu = activation && activation->is_gate && unit->layer->kind->fuses_gate,
+                        .in = unit->in,
+                        .y = unit->y,
+                        .dy = unit->dy,
+                        .param = unit->param,
+                        .labels = pass->labels,
+                        .losses = m->losses,
+                        .beaten_by = m->beaten_by};
 }
 
-/* ---- one function a kind ---- */
-
-/* What a kind's function gets. */
-typedef struct call {
-    tutti_model *m;
-    tutti_unit *unit;
-    const tutti_pass *pass;
-    tutti_exec exec;
-    int n;
-    size_t count; /* floats of the output, all samples */
-    const float *x;
-    bool relu;
-} call;
-
-static tutti_extent extent_of(const call *c)
+tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in)
 {
-    return (tutti_extent){c->n, c->unit->channels, c->unit->pixels};
+    tutti_call own = *call;
+    *in = (tutti_input){.x = call->y, .shape = call->layer->out, .dx = call->dy};
+    own.options = call->layer->activation->defaults;
+    own.in = in;
+    return own;
 }
 
-static tutti_task task_of(const call *c)
-{
-    return (tutti_task){.team = c->exec.team,
-                        .scratch = c->unit->scratch[TUTTI_PASS_FORWARD],
-                        .n = c->n,
-                        .outputs = c->unit->channels};
-}
+/* ---- running ---- */
 
-static void forward_conv(const call *c)
+static void compute(const tutti_call *call)
 {
-    const tutti_task task = task_of(c);
-    tutti_conv_forward(c->unit->conv, &task, c->x, c->unit->weight, c->unit->bias, c->relu,
-                       c->unit->y);
-}
-
-static void forward_fc(const call *c)
-{
-    const tutti_task task = task_of(c);
-    tutti_fc_forward(c->unit->fc, &task, c->x, c->unit->weight, c->unit->bias, c->relu, c->unit->y);
-}
-
-static void forward_maxpool(const call *c)
-{
-    tutti_max_pool_forward(c->exec, &c->unit->pool, c->n, c->x, c->unit->y,
-                           c->pass->training ? c->unit->tap : NULL);
-}
-
-static void forward_avgpool(const call *c)
-{
-    tutti_average_pool_forward(c->exec, &c->unit->pool, c->n, c->x, c->unit->y);
-}
-
-static void forward_relu(const call *c)
-{
-    tutti_relu(c->exec, c->count, c->x, c->unit->y);
-}
-
-static void forward_sigmoid(const call *c)
-{
-    tutti_sigmoid(c->exec, extent_of(c), c->x, c->unit->y);
-}
-
-static void forward_tanh(const call *c)
-{
-    tutti_tanh(c->exec, c->count, c->x, c->unit->y);
-}
-
-static void forward_dropout(const call *c)
-{
-    const tutti_dropout dropout = tutti_unit_dropout(c->m, c->unit, c->pass->step);
-    if (c->pass->training) tutti_dropout_forward(c->exec, &dropout, extent_of(c), c->x, c->unit->y);
-    else if (c->unit->y != c->x) tutti_scale(c->exec, c->count, 1, c->x, c->unit->y);
-}
-
-static void forward_lrn(const call *c)
-{
-    tutti_lrn_forward(c->exec, &c->unit->layer->lrn, extent_of(c), c->x, c->unit->y);
-}
-
-static void forward_add(const call *c)
-{
-    const int last = c->unit->layer->input_count - 1;
-    const float *sum = c->x;
-    for (int k = 1; k <= last; k++) {
-        tutti_add(c->exec, c->count, sum, tutti_unit_x(c->m, c->unit, k, c->pass),
-                  c->relu && k == last, c->unit->y);
-        sum = c->unit->y;
-    }
-}
-
-static void forward_concat(const call *c)
-{
-    const tutti_layer *layer = c->unit->layer;
-    const float *x[TUTTI_MAX_INPUTS];
-    int channels[TUTTI_MAX_INPUTS];
-    for (int k = 0; k < layer->input_count; k++) {
-        const int from = c->unit->edges[k].from;
-        x[k] = tutti_unit_x(c->m, c->unit, k, c->pass);
-        channels[k] = from == TUTTI_NET_INPUT ? c->m->net->input.c : c->m->units[from].channels;
-    }
-    const tutti_concat_shape shape = {c->n, c->unit->pixels, layer->input_count, channels};
-    tutti_concat(c->exec, &shape, x, c->unit->y);
-    if (c->relu) tutti_relu(c->exec, c->count, c->unit->y, c->unit->y);
-}
-
-static void forward_softmax(const call *c)
-{
-    tutti_softmax(c->exec, extent_of(c), c->x, c->pass->labels, c->unit->y,
-                  c->pass->labels ? c->m->losses : NULL);
-    if (c->pass->labels)
-        tutti_label_rank(c->exec.team, extent_of(c), c->x, c->pass->labels, c->m->ranks);
-}
-
-static void (*const forward_table[TUTTI_KIND_COUNT])(const call *) = {
-    [TUTTI_KIND_CONV] = forward_conv,       [TUTTI_KIND_FC] = forward_fc,
-    [TUTTI_KIND_MAXPOOL] = forward_maxpool, [TUTTI_KIND_AVGPOOL] = forward_avgpool,
-    [TUTTI_KIND_RELU] = forward_relu,       [TUTTI_KIND_SIGMOID] = forward_sigmoid,
-    [TUTTI_KIND_TANH] = forward_tanh,       [TUTTI_KIND_DROPOUT] = forward_dropout,
-    [TUTTI_KIND_LRN] = forward_lrn,         [TUTTI_KIND_ADD] = forward_add,
-    [TUTTI_KIND_CONCAT] = forward_concat,   [TUTTI_KIND_SOFTMAX] = forward_softmax,
-};
-
-/* Sigmoid and tanh behind a layer's own sum, in place; a ReLU has been applied by the kernel. */
-static void activate(const call *c)
-{
-    tutti_unit *unit = c->unit;
-    if (unit->layer->activation == TUTTI_ACT_SIGMOID)
-        tutti_sigmoid(c->exec, extent_of(c), unit->y, unit->y);
-    if (unit->layer->activation == TUTTI_ACT_TANH) tutti_tanh(c->exec, c->count, unit->y, unit->y);
+    const tutti_kind *activation = call->layer->activation;
+    tutti_input in;
+    call->layer->kind->forward(call);
+    if (!activation || call->relu) return;
+    const tutti_call behind = tutti_activation_call(call, &in);
+    activation->forward(&behind);
 }
 
 tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
@@ -199,19 +109,8 @@ tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pa
     for (int k = 0; k < unit->layer->input_count; k++)
         TUTTI_TRY(tutti_hops_forward(m, unit, k, pass));
     const double start = tutti_now();
-    const int n = tutti_unit_samples(unit, pass->n);
-    const call c = {.m = m,
-                    .unit = unit,
-                    .pass = pass,
-                    .exec = {m->options.row, m->options.team},
-                    .n = n,
-                    .count = (size_t)n * unit->count,
-                    .x = tutti_unit_x(m, unit, 0, pass),
-                    .relu = unit->layer->activation == TUTTI_ACT_RELU};
-    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) {
-        forward_table[unit->layer->kind](&c);
-        activate(&c);
-    }
+    const tutti_call call = tutti_unit_call(m, unit, pass, TUTTI_PASS_FORWARD);
+    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) compute(&call);
     if (pass->training) tutti_unit_computed(m, unit, TUTTI_PASS_FORWARD, start);
     return TUTTI_OK;
 }

@@ -56,6 +56,13 @@ static tutti_status share_features(const tutti_unit *below, tutti_hop *hop)
     return TUTTI_OK;
 }
 
+/* Floats of a sample of the net's input, as the layer reads it. */
+static size_t input_row(const tutti_model *m, const tutti_layer *layer)
+{
+    return layer->form == TUTTI_FORM_BLOCKED ? tutti_shape_floats(m->net->input)
+                                             : tutti_net_input_floats(m->net);
+}
+
 static tutti_status add_hop(const tutti_model *m, tutti_unit *unit, int k, tutti_hop_kind kind,
                             const tutti_unit *splitter)
 {
@@ -66,7 +73,7 @@ static tutti_status add_hop(const tutti_model *m, tutti_unit *unit, int k, tutti
     hop->groups = splitter->groups;
     hop->members = splitter->members;
     hop->member = splitter->member;
-    hop->row = below ? tutti_shape_floats(below->layer->out) : tutti_layer_rows(unit->layer);
+    hop->row = below ? tutti_shape_floats(below->layer->out) : input_row(m, unit->layer);
     hop->root_count = 1;
     hop->x_lease = hop->partial_lease = hop->ordered_lease = -1;
     hop->stage_lease[0] = hop->stage_lease[1] = hop->move[0] = hop->move[1] = -1;
@@ -89,7 +96,7 @@ tutti_status tutti_hops_init(const tutti_model *m, tutti_unit *unit, int k)
     const tutti_unit *below = from < 0 ? NULL : &m->units[from];
     const bool from_split = below && below->members > 1;
     const bool to_split = unit->members > 1;
-    if (to_split && unit->layer->kind != TUTTI_KIND_FC) return TUTTI_OK; /* lives as below */
+    if (to_split && !unit->layer->kind->splits) return TUTTI_OK; /* lives as below */
     if (from_split && to_split && below->groups == unit->groups)
         return add_hop(m, unit, k, TUTTI_HOP_MERGE, unit);
     if (from_split) TUTTI_TRY(add_hop(m, unit, k, TUTTI_HOP_ASSEMBLE, below));
@@ -132,10 +139,10 @@ static tutti_move *new_move(tutti_model *m, tutti_unit *unit, tutti_hop *hop, bo
 {
     static const tutti_move_kind kinds[][2] = {
         [TUTTI_HOP_ASSEMBLE] = {TUTTI_MOVE_ALLTOALL, TUTTI_MOVE_ALLTOALL},
-        [TUTTI_HOP_SHARE] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
-        [TUTTI_HOP_MERGE] = {TUTTI_MOVE_GATHER, TUTTI_MOVE_REDUCE},
+        [TUTTI_HOP_SHARE] = {TUTTI_MOVE_BROADCAST, TUTTI_MOVE_REDUCE},
+        [TUTTI_HOP_MERGE] = {TUTTI_MOVE_BROADCAST, TUTTI_MOVE_REDUCE},
     };
-    static const char *const names[] = {[TUTTI_MOVE_GATHER] = "gather",
+    static const char *const names[] = {[TUTTI_MOVE_BROADCAST] = "gather",
                                         [TUTTI_MOVE_REDUCE] = "reduce",
                                         [TUTTI_MOVE_ALLTOALL] = "all-to-all"};
     const tutti_move_kind kind = kinds[hop->kind][backward];
@@ -286,7 +293,7 @@ tutti_status tutti_hops_forward(tutti_model *m, tutti_unit *unit, int k, const t
     tutti_edge *edge = &unit->edges[k];
     for (int h = 0; h < edge->hop_count; h++) {
         const float *from = source(m, edge, h);
-        if (!from) from = tutti_input_form(m, unit, k, pass);
+        if (!from) from = tutti_input_form(m, unit, pass);
         TUTTI_TRY(hop_forward(m, unit, &edge->hops[h], from, pass->n));
     }
     return TUTTI_OK;
@@ -337,7 +344,7 @@ tutti_status tutti_hops_start_back(tutti_model *m, tutti_unit *unit, int k)
 tutti_status tutti_hops_backward(tutti_model *m, tutti_unit *unit, int k)
 {
     tutti_edge *edge = &unit->edges[k];
-    const bool relu = edge->from >= 0 && tutti_ends_in_relu(m->units[edge->from].layer);
+    const bool relu = edge->from >= 0 && tutti_ends_in_gate(m->units[edge->from].layer);
     for (int h = edge->hop_count - 1; h >= 0; h--) {
         if (h < edge->hop_count - 1) hop_pack_back(m, &edge->hops[h]);
         TUTTI_TRY(hop_backward(m, unit, &edge->hops[h], relu ? source(m, edge, h) : NULL,

@@ -22,13 +22,14 @@ static tutti_status set_name(tutti_net *net, const char *where)
 }
 
 /* Takes the text. */
-static tutti_status parse(tutti_net **out, tutti_text *text, const char *where)
+static tutti_status parse(tutti_net **out, tutti_text *text, const char *where,
+                          const tutti_kind *const *kinds)
 {
     tutti_net *net = NULL;
     tutti_status s = TUTTI_OK;
     if ((s = tutti_alloc(&net, 1, sizeof *net))) goto out;
     if ((s = set_name(net, where))) goto out;
-    if ((s = tutti_net_read(net, text, where))) goto out;
+    if ((s = tutti_net_read(net, text, where, kinds))) goto out;
     *out = net;
     net = NULL;
 out:
@@ -37,18 +38,24 @@ out:
     return s;
 }
 
-tutti_status tutti_net_parse(tutti_net **out, const char *content, const char *where)
+tutti_status tutti_net_parse_kinds(tutti_net **out, const char *content, const char *where,
+                                   const tutti_kind *const *kinds)
 {
     tutti_text *text = NULL;
     TUTTI_TRY(tutti_text_create(&text, where, content));
-    return parse(out, text, where);
+    return parse(out, text, where, kinds);
+}
+
+tutti_status tutti_net_parse(tutti_net **out, const char *content, const char *where)
+{
+    return tutti_net_parse_kinds(out, content, where, tutti_kinds);
 }
 
 static tutti_status load_path(tutti_net **out, const char *path)
 {
     tutti_text *text = NULL;
     TUTTI_TRY(tutti_text_open(&text, path));
-    return parse(out, text, path);
+    return parse(out, text, path, tutti_kinds);
 }
 
 static tutti_status unknown_net(const char *name)

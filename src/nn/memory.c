@@ -56,60 +56,57 @@ static int consumers(const tutti_model *m, int from)
     return count;
 }
 
-static bool is_smooth(const tutti_layer *layer) /* derives from its own output */
+/* What its own backward pass and that of its activation read again. */
+static unsigned again(const tutti_layer *layer)
 {
-    return layer->kind == TUTTI_KIND_SIGMOID || layer->kind == TUTTI_KIND_TANH ||
-           layer->activation == TUTTI_ACT_SIGMOID || layer->activation == TUTTI_ACT_TANH;
+    return layer->kind->again | (layer->activation ? layer->activation->again : 0);
 }
 
-/* May the layer write over its input? A ReLU and dropout leave positive what was positive, or
- * their gradient is zero there, so that a mask made of their output is as good as one made of
- * their input. */
+/* May the unit write over its input? Those below must not read it again, and if they mask by it the
+ * signs must stay: the unit keeps them, or they do not mask. */
 static bool works_in_place(const tutti_model *m, const tutti_unit *unit)
 {
     const int from = unit->edges[0].from;
-    if (!tutti_is_elementwise(unit->layer) || from == TUTTI_NET_INPUT || consumers(m, from) != 1)
-        return false;
+    const tutti_kind *kind = unit->layer->kind;
+    if (!kind->in_place || from == TUTTI_NET_INPUT || consumers(m, from) != 1) return false;
     const tutti_layer *below = m->units[from].layer;
     if (m->options.forward_only) return true;
-    if (!is_smooth(unit->layer)) return !is_smooth(below);
-    return below->weight >= 0 && below->activation == TUTTI_ACT_NONE;
+    if (kind->again & TUTTI_AGAIN_X_DATA || again(below) & TUTTI_AGAIN_Y) return false;
+    return kind->keeps_sign ||
+           !(below->kind->in_place || tutti_ends_in_gate(below) || below->kind->gates_by_y);
 }
 
-static bool edge_ends_in_relu(const tutti_model *m, const tutti_edge *edge)
+static bool is_gated(const tutti_model *m, const tutti_edge *edge)
 {
-    return edge->from != TUTTI_NET_INPUT && tutti_ends_in_relu(m->units[edge->from].layer);
+    return edge->from != TUTTI_NET_INPUT && tutti_ends_in_gate(m->units[edge->from].layer);
 }
 
-/* Does the layer's backward pass read this input? Its own output? */
+/* Does the unit's backward pass read this input? Its own output? A gate passes its gradient on:
+ * readers have masked it by an output that is positive only where the input is. */
 static bool needs_x(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
 {
-    switch (unit->layer->kind) {
-    case TUTTI_KIND_CONV:
-    case TUTTI_KIND_FC: return true;
-    case TUTTI_KIND_LRN: return edge->wants_dx;
-    case TUTTI_KIND_MAXPOOL:
-    case TUTTI_KIND_RELU: return false;
-    default: return edge->wants_dx && edge_ends_in_relu(m, edge);
-    }
+    const tutti_kind *kind = unit->layer->kind;
+    if (kind->again & TUTTI_AGAIN_X_PARAMETERS) return true;
+    if (!edge->wants_dx) return false;
+    return kind->again & TUTTI_AGAIN_X_DATA ||
+           (is_gated(m, edge) && !kind->gates_by_y && !kind->is_gate);
 }
 
 static bool needs_y(const tutti_model *m, const tutti_unit *unit)
 {
-    if (unit->layer->kind == TUTTI_KIND_MAXPOOL) return edge_ends_in_relu(m, &unit->edges[0]);
-    return is_smooth(unit->layer) || unit->layer->kind == TUTTI_KIND_SOFTMAX;
+    const bool gates = unit->layer->kind->gates_by_y && is_gated(m, &unit->edges[0]);
+    return gates || again(unit->layer) & TUTTI_AGAIN_Y;
 }
 
-bool tutti_edge_wants_tight(const tutti_model *model, const tutti_unit *unit, int edge)
+bool tutti_unit_wants_tight(const tutti_model *model, const tutti_unit *unit)
 {
-    return unit->edges[edge].from == TUTTI_NET_INPUT && unit->layer->window.compact &&
+    return unit->layer->form == TUTTI_FORM_COMPACT &&
            tutti_shape_count(model->net->input) != tutti_net_input_floats(model->net);
 }
 
-bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_unit *unit, int edge)
+bool tutti_unit_wants_blocked(const tutti_model *model, const tutti_unit *unit)
 {
-    return unit->edges[edge].from == TUTTI_NET_INPUT && tutti_net_input_is_compact(model->net) &&
-           !unit->layer->window.compact && !unit->layer->reads_compact;
+    return unit->layer->form == TUTTI_FORM_BLOCKED && tutti_net_input_is_compact(model->net);
 }
 
 /* The net's input in other forms, made before the first layer. */
@@ -120,10 +117,10 @@ static void plan_input(planner *p, int i, int edge)
     const size_t bytes = (size_t)m->samples * sizeof(float);
     int *lease;
     size_t floats;
-    if (tutti_edge_wants_tight(m, unit, edge)) {
+    if (tutti_unit_wants_tight(m, unit)) {
         lease = &m->tight_lease;
         floats = tutti_shape_count(m->net->input);
-    } else if (tutti_edge_wants_blocked(m, unit, edge)) {
+    } else if (tutti_unit_wants_blocked(m, unit)) {
         lease = &m->blocked_lease;
         floats = tutti_shape_floats(m->net->input);
     } else return;
@@ -140,7 +137,7 @@ static void plan_reading(planner *p, int i, int k)
     tutti_model *m = p->model;
     tutti_edge *edge = &m->units[i].edges[k];
     const bool again = !m->options.forward_only && needs_x(m, &m->units[i], edge);
-    const bool masks = !m->options.forward_only && edge->wants_dx && edge_ends_in_relu(m, edge);
+    const bool masks = !m->options.forward_only && edge->wants_dx && is_gated(m, edge);
     int source = edge->from < 0 ? -1 : m->units[edge->from].y_lease;
     for (int h = 0; h < edge->hop_count; h++) {
         tutti_hop *hop = &edge->hops[h];
@@ -168,7 +165,7 @@ static void plan_output(planner *p, int i)
                         : new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i, i);
     if (!m->options.forward_only && needs_y(m, unit))
         lives_at(p, unit->y_lease, backward_time(m, i));
-    if (unit->layer->kind == TUTTI_KIND_SOFTMAX) /* the caller reads it */
+    if (unit->layer->kind->is_loss) /* the caller reads it */
         lives_at(p, unit->y_lease, end_time(m));
 }
 
@@ -202,7 +199,7 @@ static void plan_gradients(planner *p, int i)
             edge->dx_lease = new_lease(p, bytes, now, now);
             continue;
         }
-        const bool alias = tutti_is_elementwise(unit->layer) && consumers(m, edge->from) == 1;
+        const bool alias = unit->layer->kind->in_place && consumers(m, edge->from) == 1;
         below->dy_lease = alias ? unit->dy_lease : new_lease(p, bytes, now, now);
         lives_at(p, below->dy_lease, backward_time(m, edge->from));
         edge->dx_lease = below->dy_lease;
@@ -211,8 +208,8 @@ static void plan_gradients(planner *p, int i)
 
 static size_t scratch_bytes(const tutti_unit *unit)
 {
-    if (unit->conv) return tutti_conv_scratch(unit->conv);
-    return unit->fc ? tutti_fc_scratch(unit->fc, unit->samples) : 0;
+    const tutti_kind *kind = unit->layer->kind;
+    return kind->scratch && unit->own ? kind->scratch(unit->own, unit->samples) : 0;
 }
 
 static void plan_own(planner *p, int i)
@@ -227,9 +224,9 @@ static void plan_own(planner *p, int i)
     unit->scratch_lease[TUTTI_PASS_DATA] = scratch && unit->late
                                                ? new_lease(p, scratch, later, later)
                                                : unit->scratch_lease[TUTTI_PASS_WEIGHTS];
-    if (unit->layer->kind == TUTTI_KIND_MAXPOOL && unit->edges[0].wants_dx)
-        unit->tap_lease =
-            new_lease(p, tutti_max_pool_tap_bytes(&unit->pool, unit->samples), i, later);
+    if (unit->layer->kind->saved && (unit->layer->trains_below || unit->region.trained))
+        unit->saved_lease =
+            new_lease(p, unit->layer->kind->saved(unit->layer, unit->samples), i, latest);
 }
 
 static void *address(const planner *p, int lease)
@@ -250,17 +247,22 @@ static void set_hop_addresses(const planner *p, tutti_hop *hop)
     }
 }
 
-static void set_edge_addresses(const planner *p, tutti_edge *edge)
+static void set_edge_addresses(const planner *p, tutti_unit *unit, int k)
 {
     tutti_model *m = p->model;
-    edge->x = edge->from == TUTTI_NET_INPUT ? NULL : m->units[edge->from].y;
-    edge->dx = edge->dx_below = address(p, edge->dx_lease);
+    tutti_edge *edge = &unit->edges[k];
+    tutti_input *in = &unit->in[k];
+    const bool splits = unit->members > 1 && unit->layer->kind->splits;
+    in->x = edge->from == TUTTI_NET_INPUT ? NULL : m->units[edge->from].y;
+    in->dx = edge->dx_below = address(p, edge->dx_lease);
     for (int h = 0; h < edge->hop_count; h++) {
         set_hop_addresses(p, &edge->hops[h]);
-        edge->x = edge->hops[h].x;
-        edge->dx = edge->hops[h].partial[0];
+        in->x = edge->hops[h].x;
+        in->dx = edge->hops[h].partial[0];
+        in->roots = splits ? edge->hops[h].partial : NULL;
     }
-    edge->mask = edge_ends_in_relu(m, edge) ? edge->x : NULL;
+    if (!edge->wants_dx) in->dx = NULL;
+    if (is_gated(m, edge)) in->gate = unit->layer->kind->gates_by_y ? unit->y : in->x;
 }
 
 static void set_addresses(const planner *p)
@@ -272,10 +274,10 @@ static void set_addresses(const planner *p)
         tutti_unit *unit = &m->units[i];
         unit->y = address(p, unit->y_lease);
         unit->dy = address(p, unit->dy_lease);
-        unit->tap = address(p, unit->tap_lease);
+        unit->saved = address(p, unit->saved_lease);
         for (int pass = 0; pass < TUTTI_PASSES; pass++)
             unit->scratch[pass] = address(p, unit->scratch_lease[pass]);
-        for (int k = 0; k < unit->layer->input_count; k++) set_edge_addresses(p, &unit->edges[k]);
+        for (int k = 0; k < unit->layer->input_count; k++) set_edge_addresses(p, unit, k);
     }
 }
 

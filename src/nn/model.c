@@ -69,57 +69,31 @@ static void share_samples(tutti_model *m)
     m->samples = sample_of_grain(m, m->first_grain + m->grain_count) - m->first_sample;
 }
 
-static tutti_pool_shape pool_shape(const tutti_conv_shape *w)
+static bool trains(const tutti_model *m, const tutti_layer *layer)
 {
-    return (tutti_pool_shape){
-        .c = w->c,
-        .h = w->h,
-        .w = w->w,
-        .r = w->r,
-        .s = w->s,
-        .stride_h = w->stride_h,
-        .stride_w = w->stride_w,
-        .pad_top = w->pad_top,
-        .pad_bottom = w->pad_bottom,
-        .pad_left = w->pad_left,
-        .pad_right = w->pad_right,
-        .count_padding = true, /* as Caffe and torch do */
-    };
+    return tutti_layer_trains(m->net, layer);
 }
 
 static tutti_status init_edges(const tutti_model *m, tutti_unit *unit)
 {
-    for (int k = 0; k < unit->layer->input_count; k++) {
+    const tutti_layer *layer = unit->layer;
+    TUTTI_TRY(tutti_alloc(&unit->edges, (size_t)layer->input_count, sizeof *unit->edges));
+    TUTTI_TRY(tutti_alloc(&unit->in, (size_t)layer->input_count, sizeof *unit->in));
+    for (int k = 0; k < layer->input_count; k++) {
         tutti_edge *edge = &unit->edges[k];
-        edge->from = unit->layer->from[k];
+        edge->from = layer->from[k];
         edge->dx_lease = -1;
         TUTTI_TRY(tutti_hops_init(m, unit, k));
+        unit->in[k].shape = tutti_layer_input_shape(m->net, layer, k);
         if (edge->from == TUTTI_NET_INPUT) continue;
-        const tutti_layer *below = m->units[edge->from].layer;
-        edge->wants_dx = below->weight >= 0 || below->trains_below;
+        const tutti_unit *below = &m->units[edge->from];
+        if (!edge->hop_count) unit->in[k].shape.c = below->channels;
+        edge->wants_dx = trains(m, below->layer) || below->layer->trains_below;
     }
     return TUTTI_OK;
 }
 
 /* ---- how a layer lives ---- */
-
-static tutti_status check_groups(const tutti_model *m, const tutti_layer *layer, int groups)
-{
-    const int workers = m->options.workers, leaves = tutti_ceil_div(layer->out.c, TUTTI_FC_LEAF);
-    if (layer->kind != TUTTI_KIND_FC)
-        return tutti_fail(TUTTI_ARGUMENT, "layer '%s' cannot be split: only fc layers can",
-                          layer->name);
-    if (groups < 0 || workers % groups)
-        return tutti_fail(TUTTI_ARGUMENT, "layer '%s' cannot be split in %d groups of %d ranks",
-                          layer->name, groups, workers);
-    if (workers / groups > leaves)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "layer '%s' cannot be split over %d ranks: it has %d blocks of %d "
-                          "features; use at least %d groups",
-                          layer->name, workers / groups, leaves, TUTTI_FC_LEAF,
-                          tutti_ceil_div(workers, leaves));
-    return TUTTI_OK;
-}
 
 static void live_whole(const tutti_model *m, tutti_unit *unit)
 {
@@ -159,9 +133,9 @@ static tutti_status choose_life(const tutti_model *m, tutti_unit *unit)
     const int asked = m->options.groups ? m->options.groups[unit - m->units] : 0;
     const int from = layer->from[0];
     if (asked && asked != m->options.workers) {
-        TUTTI_TRY(check_groups(m, layer, asked));
+        TUTTI_TRY(tutti_layer_check_split(layer, m->options.workers, asked));
         live_split(m, unit, asked);
-    } else if (tutti_is_elementwise(layer) && from >= 0 && m->units[from].members > 1)
+    } else if (layer->kind->follows && from >= 0 && m->units[from].members > 1)
         live_split(m, unit, m->units[from].groups);
     else live_whole(m, unit);
     return TUTTI_OK;
@@ -177,45 +151,76 @@ static tutti_status init_grains(const tutti_model *m, tutti_unit *unit)
     return TUTTI_OK;
 }
 
+/* Floats of the rows that a unit with 'channels' of its output features has of a parameter. */
+static size_t held_floats(const tutti_unit *unit, const tutti_param *param)
+{
+    tutti_weight_shape held = param->layout;
+    if (unit->members > 1) held.k = unit->channels;
+    return tutti_weight_blocked_count(&held);
+}
+
 static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
 {
     const tutti_layer *layer = unit->layer;
-    if (layer->weight < 0) return TUTTI_OK;
-    const size_t outputs = tutti_round_up((size_t)unit->channels, TUTTI_BLOCK);
-    const size_t all = tutti_round_up((size_t)layer->out.c, TUTTI_BLOCK);
-    const size_t weights = m->net->params[layer->weight].stored / all * outputs;
-    unit->region = (tutti_region){.offset = m->parameter_floats,
-                                  .count = weights + (layer->bias < 0 ? 0 : outputs),
-                                  .weight_count = weights,
-                                  .first_feature = unit->first_channel,
-                                  .features = unit->channels};
+    if (!layer->param_count) return TUTTI_OK;
+    unit->region.offset = m->parameter_floats;
+    for (int i = 0; i < layer->param_count; i++) {
+        const tutti_param *param = &m->net->params[layer->first_param + i];
+        const size_t floats = held_floats(unit, param);
+        unit->region.count += floats;
+        if (param->role == TUTTI_TRAINED) unit->region.trained += floats;
+    }
     m->parameter_floats += unit->region.count;
     TUTTI_TRY(init_grains(m, unit));
-    if (!m->options.forward_only)
-        m->gradient_floats += unit->region.count * (size_t)unit->root_count;
+    const size_t pointers = (size_t)layer->param_count, roots = (size_t)unit->root_count;
+    TUTTI_TRY(tutti_alloc(&unit->param, pointers, sizeof *unit->param));
+    TUTTI_TRY(tutti_alloc(&unit->gradients, roots * pointers, sizeof *unit->gradients));
+    if (!m->options.forward_only) m->gradient_floats += unit->region.trained * roots;
+    return TUTTI_OK;
+}
+
+static tutti_status create_own(const tutti_model *m, tutti_unit *unit)
+{
     const tutti_model_options *o = &m->options;
-    if (o->stand_in) return TUTTI_OK;
-    const int threads = tutti_team_size(o->team);
-    if (layer->kind == TUTTI_KIND_CONV)
-        return tutti_conv_create(&unit->conv, &layer->window, o->row, &o->caches, unit->samples,
-                                 threads);
-    return tutti_fc_create(&unit->fc, (int)tutti_layer_rows(layer), layer->out.c, o->row,
-                           &o->caches, threads);
+    const tutti_setup setup = {o->row, &o->caches, unit->samples, tutti_team_size(o->team)};
+    const tutti_kind *kind = unit->layer->kind;
+    return kind->create && !o->stand_in ? kind->create(&unit->own, unit->layer, &setup) : TUTTI_OK;
 }
 
 static tutti_status init_unit(tutti_model *m, int i)
 {
     tutti_unit *unit = &m->units[i];
     unit->layer = &m->net->layers[i];
-    unit->y_lease = unit->dy_lease = unit->tap_lease = -1;
+    unit->y_lease = unit->dy_lease = unit->saved_lease = -1;
     for (int pass = 0; pass < TUTTI_PASSES; pass++) unit->scratch_lease[pass] = -1;
     unit->pixels = unit->layer->out.h * unit->layer->out.w;
     TUTTI_TRY(choose_life(m, unit));
-    unit->late = i < m->options.late && unit->layer->weight >= 0 && unit->members == 1;
+    unit->late = i < m->options.late && trains(m, unit->layer) && unit->members == 1;
     TUTTI_TRY(init_edges(m, unit));
-    if (unit->layer->kind == TUTTI_KIND_MAXPOOL || unit->layer->kind == TUTTI_KIND_AVGPOOL)
-        unit->pool = pool_shape(&unit->layer->window);
-    return init_parameters(m, unit);
+    TUTTI_TRY(init_parameters(m, unit));
+    return create_own(m, unit);
+}
+
+static void set_parameters(const tutti_model *m, tutti_unit *unit)
+{
+    const float *at = m->parameters + unit->region.offset;
+    for (int i = 0; i < unit->layer->param_count; i++) {
+        unit->param[i] = at;
+        at += held_floats(unit, &m->net->params[unit->layer->first_param + i]);
+    }
+}
+
+static void set_gradients(const tutti_model *m, tutti_unit *unit, float *gradient)
+{
+    const tutti_layer *layer = unit->layer;
+    unit->gradient = gradient;
+    for (int r = 0; r < unit->root_count; r++)
+        for (int i = 0; i < layer->param_count; i++) {
+            if (m->net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
+            const size_t at = (size_t)(unit->param[i] - unit->param[0]);
+            unit->gradients[r * layer->param_count + i] =
+                gradient + (size_t)r * unit->region.trained + at;
+        }
 }
 
 static tutti_status take_parameters(tutti_model *m)
@@ -228,15 +233,13 @@ static tutti_status take_parameters(tutti_model *m)
     float *gradient = m->gradients;
     for (int i = 0; i < m->unit_count; i++) {
         tutti_unit *unit = &m->units[i];
-        if (!unit->region.count) continue;
-        unit->weight = m->parameters + unit->region.offset;
-        unit->bias = unit->layer->bias < 0 ? NULL : unit->weight + unit->region.weight_count;
-        if (!gradient) continue;
-        unit->gradient = gradient;
-        gradient += unit->region.count * (size_t)unit->root_count;
+        set_parameters(m, unit);
+        if (!gradient || !unit->region.trained) continue;
+        set_gradients(m, unit, gradient);
+        gradient += unit->region.trained * (size_t)unit->root_count;
     }
     TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
-    TUTTI_TRY(tutti_alloc(&m->ranks, (size_t)m->samples, sizeof(int32_t)));
+    TUTTI_TRY(tutti_alloc(&m->beaten_by, (size_t)m->samples, sizeof(int32_t)));
     return tutti_alloc(&m->grain_losses, (size_t)m->grain_count, sizeof(double));
 }
 
@@ -285,23 +288,29 @@ tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
     return TUTTI_OK;
 }
 
+static void deinit_unit(tutti_unit *unit)
+{
+    if (unit->own) unit->layer->kind->destroy(unit->own);
+    for (int k = 0; unit->edges && k < unit->layer->input_count; k++) tutti_hops_deinit(unit, k);
+    tutti_free(unit->edges);
+    tutti_free(unit->in);
+    tutti_free(unit->param);
+    tutti_free(unit->gradients);
+    tutti_free(unit->grain_begin);
+}
+
 void tutti_model_destroy(tutti_model **model)
 {
     tutti_model *m = *model;
     if (!m) return;
-    for (int i = 0; m->units && i < m->unit_count; i++) {
-        tutti_conv_destroy(&m->units[i].conv);
-        tutti_fc_destroy(&m->units[i].fc);
-        tutti_free(m->units[i].grain_begin);
-        for (int k = 0; k < m->net->layers[i].input_count; k++) tutti_hops_deinit(&m->units[i], k);
-    }
+    for (int i = 0; m->units && i < m->unit_count; i++) deinit_unit(&m->units[i]);
     tutti_free(m->units);
     if (!m->options.parameters) tutti_free(m->parameters);
     if (!m->options.gradients) tutti_free(m->gradients);
     tutti_free(m->arena);
     tutti_free(m->moves);
     tutti_free(m->losses);
-    tutti_free(m->ranks);
+    tutti_free(m->beaten_by);
     tutti_free(m->grain_losses);
     tutti_free(m);
     *model = NULL;
@@ -389,6 +398,24 @@ size_t tutti_model_parameter_floats(const tutti_model *m)
     return m->parameter_floats;
 }
 
+tutti_slice tutti_model_slice(const tutti_model *m, int param)
+{
+    const tutti_param *p = &m->net->params[param];
+    const tutti_unit *unit = &m->units[p->layer];
+    const int at = param - unit->layer->first_param;
+    const int first = unit->members > 1 ? unit->first_channel : 0;
+    const int rows = unit->members > 1 ? unit->channels : p->dims[0];
+    const size_t block = p->stored / (size_t)tutti_ceil_div(p->dims[0], TUTTI_BLOCK);
+    size_t offset = unit->region.offset;
+    for (int i = 0; i < at; i++)
+        offset += held_floats(unit, &m->net->params[unit->layer->first_param + i]);
+    return (tutti_slice){.offset = offset,
+                         .count = held_floats(unit, p),
+                         .whole_at = p->offset - tutti_layer_offset(m->net, p->layer) +
+                                     (size_t)(first / TUTTI_BLOCK) * block,
+                         .rows = {first, first + rows}};
+}
+
 tutti_region tutti_model_region(const tutti_model *m, int layer)
 {
     return m->units[layer].region;
@@ -404,7 +431,7 @@ int tutti_model_roots(const tutti_model *m, int layer, tutti_subtree roots[TUTTI
 float *tutti_model_gradient(tutti_model *m, int layer, int root)
 {
     const tutti_unit *unit = &m->units[layer];
-    return unit->gradient + (size_t)root * unit->region.count;
+    return unit->gradient + (size_t)root * unit->region.trained;
 }
 
 const float *tutti_model_probabilities(const tutti_model *m)
@@ -417,9 +444,9 @@ const float *tutti_model_losses(const tutti_model *m)
     return m->losses;
 }
 
-const int32_t *tutti_model_ranks(const tutti_model *m)
+const int32_t *tutti_model_beaten_by(const tutti_model *m)
 {
-    return m->ranks;
+    return m->beaten_by;
 }
 
 int tutti_model_grain_losses(const tutti_model *m, int *first, const double **losses)

@@ -8,8 +8,8 @@
  * sum over grains in the order of base/tree.h; a worker has one partial gradient per root of its
  * run of grains (tutti_model_roots): one when W and grains are powers of two.
  *
- * Parameters lie in one flat buffer, layer after layer as in nn/net.h, weights then bias; each
- * layer's region is contiguous, a multiple of 16 floats, and padding is zero and stays zero (its
+ * Parameters lie in one flat buffer, layer after layer as in nn/net.h; each layer's region is
+ * contiguous, a multiple of 16 floats, and padding is zero and stays zero (its
  * gradient is zero). The gradients have the same layout.
  *
  * Split layers. A fully connected layer may be split over groups of workers: W workers make
@@ -119,14 +119,26 @@ size_t tutti_model_parameter_floats(const tutti_model *model);
 
 /* A layer's region of the flat buffer; count 0 for a layer without parameters. */
 typedef struct tutti_region {
-    size_t offset, count; /* floats; the weights come first */
-    size_t weight_count;
-    int first_feature, features; /* of a split fc: the output features held here; else all */
+    size_t offset, count; /* floats, of all parameters */
+    size_t trained;       /* of these the first, which have gradients */
 } tutti_region;
 tutti_region tutti_model_region(const tutti_model *model, int layer);
 
+/* Rows of torch's tensor, which are output features. */
+typedef struct tutti_rows {
+    int first, end;
+} tutti_rows;
+
+/* What a model holds of a parameter: all of it, or of a split layer some rows. */
+typedef struct tutti_slice {
+    size_t offset, count; /* floats of the flat buffer */
+    size_t whole_at;      /* where these floats begin in the region of the whole layer */
+    tutti_rows rows;
+} tutti_slice;
+tutti_slice tutti_model_slice(const tutti_model *model, int param);
+
 /* The tree of the layer's gradient and this worker's part of it: roots in tree order, one partial
- * gradient of region.count floats each. */
+ * gradient of region.trained floats each. */
 int tutti_model_roots(const tutti_model *model, int layer,
                       tutti_subtree roots[TUTTI_TREE_MAX_ROOTS]);
 float *tutti_model_gradient(tutti_model *model, int layer, int root);
@@ -142,14 +154,9 @@ void tutti_model_init(tutti_model *model, uint64_t seed, tutti_init init, float 
 void tutti_model_import(const tutti_model *model, int param, const float *torch, float *flat);
 void tutti_model_export(const tutti_model *model, int param, const float *flat, float *torch);
 
-/* Rows of torch's tensor, which are features: 'first' is that of a block of 16 of the model's own,
- * 'end' the next such or the last the model holds. */
-typedef struct tutti_rows {
-    int first, end;
-} tutti_rows;
-
-/* The same for these rows only ('torch' points at row 'first'), and of them only what is among
- * floats begin .. end-1 of the flat buffer ('strip' points at float 'begin'). */
+/* The same for some rows only ('torch' points at row 'first'), and of them only what is among
+ * floats begin .. end-1 of the flat buffer ('strip' points at float 'begin'). 'first' is the first
+ * row of a block of 16 of the model's own, 'end' the next such or the last the model holds. */
 void tutti_model_import_rows(const tutti_model *model, int param, tutti_rows rows,
                              const float *torch, size_t begin, size_t end, float *strip);
 void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows rows, size_t begin,
@@ -174,7 +181,7 @@ tutti_status tutti_model_evaluate(tutti_model *model, int n, const float *sample
  * labels. */
 const float *tutti_model_probabilities(const tutti_model *model);
 const float *tutti_model_losses(const tutti_model *model);
-const int32_t *tutti_model_ranks(const tutti_model *model);
+const int32_t *tutti_model_beaten_by(const tutti_model *model);
 
 /* The sum of the losses of each of this worker's grains, after tutti_model_train: leaves of the
  * tree over all grains, from *first on. Returns how many. */
@@ -211,7 +218,7 @@ void tutti_model_reset_times(tutti_model *model);
 
 typedef enum tutti_move_kind {
     /* part-broadcast inside the group: every member brings its strip of 'whole' */
-    TUTTI_MOVE_GATHER,
+    TUTTI_MOVE_BROADCAST,
     /* part-reduce inside the group: partial sums, one per root of the member's run of 'leaves';
      * the member's strip of the total ends in partials[0] */
     TUTTI_MOVE_REDUCE,

@@ -3,24 +3,22 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/fc.h"
+#include "nn/kinds/kind.h"
 
-static const char *const kind_names[] = {
-#define X(name, text, what) text,
-    TUTTI_KIND_MAP(X)
-#undef X
-};
+const char *const tutti_init_words[] = {"auto", "he", "xavier", "gaussian", NULL};
 
-static const char *const activation_names[] = {"", "relu", "sigmoid", "tanh"};
-
-const char *tutti_kind_name(tutti_kind kind)
+static void destroy_layer(tutti_layer *layer)
 {
-    return kind_names[kind];
+    tutti_free(layer->name);
+    tutti_free(layer->options);
+    tutti_free(layer->from);
 }
 
 void tutti_net_destroy(tutti_net **net)
 {
     if (!*net) return;
-    for (int i = 0; i < (*net)->layer_count; i++) tutti_free((*net)->layers[i].name);
+    for (int i = 0; i < (*net)->layer_count; i++) destroy_layer(&(*net)->layers[i]);
     for (int i = 0; i < (*net)->param_count; i++) tutti_free((*net)->params[i].name);
     for (int i = 0; i < (*net)->setting_count; i++) {
         tutti_free((*net)->settings[i].key);
@@ -67,26 +65,78 @@ size_t tutti_net_input_floats(const tutti_net *net)
                : tutti_shape_floats(net->input);
 }
 
-static size_t stored(const tutti_net *net, int param)
+tutti_shape tutti_layer_input_shape(const tutti_net *net, const tutti_layer *layer, int input)
 {
-    return param < 0 ? 0 : net->params[param].stored;
-}
-
-static size_t count(const tutti_net *net, int param)
-{
-    return param < 0 ? 0 : net->params[param].count;
+    const int from = layer->from[input];
+    return from == TUTTI_NET_INPUT ? net->input : net->layers[from].out;
 }
 
 size_t tutti_layer_offset(const tutti_net *net, int layer)
 {
-    const int weight = net->layers[layer].weight;
-    return weight < 0 ? 0 : net->params[weight].offset;
+    const tutti_layer *l = &net->layers[layer];
+    return l->param_count ? net->params[l->first_param].offset : 0;
+}
+
+static tutti_param *first_param(const tutti_net *net, const tutti_layer *layer)
+{
+    return layer->param_count ? &net->params[layer->first_param] : NULL;
 }
 
 size_t tutti_layer_floats(const tutti_net *net, int layer)
 {
-    return stored(net, net->layers[layer].weight) + stored(net, net->layers[layer].bias);
+    const tutti_layer *l = &net->layers[layer];
+    const tutti_param *param = first_param(net, l);
+    size_t sum = 0;
+    for (int i = 0; i < l->param_count; i++) sum += param[i].stored;
+    return sum;
 }
+
+static uint64_t param_values(const tutti_net *net, const tutti_layer *layer)
+{
+    const tutti_param *param = first_param(net, layer);
+    uint64_t sum = 0;
+    for (int i = 0; i < layer->param_count; i++) sum += param[i].count;
+    return sum;
+}
+
+bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer)
+{
+    const tutti_param *first = first_param(net, layer);
+    return first && first->role == TUTTI_TRAINED; /* trained ones come first */
+}
+
+/* ---- splitting ---- */
+
+static int leaves_of(const tutti_layer *layer)
+{
+    return tutti_ceil_div(layer->out.c, TUTTI_FC_LEAF);
+}
+
+bool tutti_layer_can_split(const tutti_layer *layer, int workers, int groups)
+{
+    return groups == workers || (layer->kind->splits && groups > 0 && workers % groups == 0 &&
+                                 leaves_of(layer) >= workers / groups);
+}
+
+tutti_status tutti_layer_check_split(const tutti_layer *layer, int workers, int groups)
+{
+    if (tutti_layer_can_split(layer, workers, groups)) return TUTTI_OK;
+    if (!layer->kind->splits)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "layer %s: only fully connected layers can be split by features; "
+                          "a %s is data parallel",
+                          layer->name, layer->kind->word);
+    if (groups < 1 || workers % groups)
+        return tutti_fail(TUTTI_ARGUMENT, "layer %s: %d groups do not divide %d ranks", layer->name,
+                          groups, workers);
+    return tutti_fail(TUTTI_ARGUMENT,
+                      "layer %s: its %d outputs are %d blocks of %d, too few for the %d ranks "
+                      "of a group; take at least %d groups",
+                      layer->name, layer->out.c, leaves_of(layer), TUTTI_FC_LEAF, workers / groups,
+                      tutti_ceil_div(workers, leaves_of(layer)));
+}
+
+/* ---- looking ---- */
 
 uint64_t tutti_layer_train_flops(const tutti_layer *layer)
 {
@@ -98,11 +148,11 @@ tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
     const tutti_layer *l = &net->layers[layer];
     return (tutti_layer_info){
         .name = l->name,
-        .kind = tutti_kind_name(l->kind),
-        .activation = activation_names[l->activation],
+        .kind = l->kind->word,
+        .activation = l->activation ? l->activation->word : "",
         .in = l->in,
         .out = l->out,
-        .parameters = count(net, l->weight) + count(net, l->bias),
+        .parameters = param_values(net, l),
         .macs = l->macs,
         .train_flops = tutti_layer_train_flops(l),
         .weight_bytes = tutti_layer_floats(net, layer) * sizeof(float),

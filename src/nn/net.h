@@ -9,85 +9,78 @@
 #include <stdint.h>
 
 #include <tutti/net.h>
+#include "base/hash.h"
 #include "base/status.h"
-#include "kernel/conv.h"
-#include "kernel/ops.h"
+#include "kernel/layout.h"
 
-/* name in the text, what it is */
-// clang-format off
-#define TUTTI_KIND_MAP(X)                                     \
-    X(CONV,    "conv",    "convolution")                      \
-    X(FC,      "fc",      "fully connected layer")            \
-    X(MAXPOOL, "maxpool", "largest value of a window")        \
-    X(AVGPOOL, "avgpool", "mean of a window")                 \
-    X(RELU,    "relu",    "max(x, 0)")                        \
-    X(SIGMOID, "sigmoid", "1 / (1 + exp(-x))")                \
-    X(TANH,    "tanh",    "hyperbolic tangent")               \
-    X(DROPOUT, "dropout", "zeroes a share of the values")     \
-    X(LRN,     "lrn",     "local response normalisation")     \
-    X(ADD,     "add",     "sum of equal shapes")              \
-    X(CONCAT,  "concat",  "channels one after another")       \
-    X(SOFTMAX, "softmax", "softmax and cross-entropy loss")
-// clang-format on
-
-typedef enum tutti_kind {
-#define X(name, text, what) TUTTI_KIND_##name,
-    TUTTI_KIND_MAP(X)
-#undef X
-        TUTTI_KIND_COUNT
-} tutti_kind;
-
-typedef enum tutti_activation {
-    TUTTI_ACT_NONE,
-    TUTTI_ACT_RELU,
-    TUTTI_ACT_SIGMOID,
-    TUTTI_ACT_TANH
-} tutti_activation;
-
-typedef enum tutti_init {
-    TUTTI_INIT_AUTO,    /* He where a ReLU follows in the layer, else Xavier */
-    TUTTI_INIT_HE,      /* normal, variance 2 / fan_in */
-    TUTTI_INIT_XAVIER,  /* uniform, variance 2 / (fan_in + fan_out) */
-    TUTTI_INIT_GAUSSIAN /* normal, a given deviation */
-} tutti_init;
+typedef struct tutti_kind tutti_kind; /* nn/kinds/kind.h: what a kind of layer is */
 
 enum {
-    TUTTI_NET_INPUT = -1,  /* in 'from': not a layer, the sample itself */
-    TUTTI_MAX_INPUTS = 16, /* of an add or a concat */
+    TUTTI_NET_INPUT = -1, /* in 'from': not a layer, the sample itself */
     TUTTI_MAX_LAYERS = 4096,
 };
 
+/* ---- parameters ---- */
+
+typedef enum tutti_init {
+    TUTTI_INIT_AUTO,     /* what suits the activation behind the layer's sum */
+    TUTTI_INIT_HE,       /* normal, variance 2 / fan_in */
+    TUTTI_INIT_XAVIER,   /* uniform, variance 2 / (fan_in + fan_out) */
+    TUTTI_INIT_GAUSSIAN, /* normal, a given deviation */
+    TUTTI_INIT_CONSTANT
+} tutti_init;
+
+/* Words of the first four, in this order, NULL behind them: for texts and options. */
+extern const char *const tutti_init_words[];
+
+/* Where a parameter comes from at first. */
+typedef struct tutti_fill {
+    tutti_init init;
+    float value; /* of a constant; the deviation of a Gaussian, 0: as asked, else 0.01 */
+} tutti_fill;
+
+typedef enum tutti_role {
+    TUTTI_TRAINED, /* has a gradient and what the optimizer keeps */
+    TUTTI_KEPT     /* goes along: running statistics */
+} tutti_role;
+
 /* A parameter tensor: what others call it, and where its floats lie in the flat buffer of all
- * parameters. In the buffer every layer's region is its weights, then its bias, as the kernels
- * want them (conv.h, fc.h), each rounded up to 16 floats; filled-up places are zero. */
+ * parameters. In the buffer every layer's region is its trained parameters, then its kept ones, in
+ * the order its kind names them, each rounded up to 16 floats; filled-up places are zero. */
 typedef struct tutti_param {
     char *name; /* torch's: "conv1.weight" */
     int layer;
-    bool is_bias;
-    int dim_count;
-    int dims[4];   /* torch's: O I H W, O I, or O */
-    size_t count;  /* their product */
-    size_t offset; /* first float in the flat buffer */
-    size_t stored; /* floats there, with filling */
+    int dim_count, dims[4];    /* torch's; dims[0] are the rows, output features */
+    tutti_weight_shape layout; /* layout.k is dims[0] */
+    tutti_role role;
+    tutti_fill fill;
+    bool decays;    /* false: left out of weight decay by --decay-all off */
+    float lr_scale; /* of the learning rate; 1 */
+    size_t count;   /* product of dims */
+    size_t offset;  /* first float in the flat buffer */
+    size_t stored;  /* floats there, with filling */
 } tutti_param;
 
-/* Windows slide as in kernel/conv.h; for a convolution this is its shape, for a pooling layer
- * the window over channels c. */
+/* ---- layers ---- */
+
+/* How a layer wants the net's input, where it reads that. */
+typedef enum tutti_form {
+    TUTTI_FORM_BLOCKED, /* [c/16][h][w][16], as every other activation */
+    TUTTI_FORM_COMPACT, /* [h][w][c], image behind image */
+    TUTTI_FORM_AS_READ  /* as the data gives it */
+} tutti_form;
+
 typedef struct tutti_layer {
     char *name;
-    tutti_kind kind;
-    tutti_activation activation; /* fused: applied to the layer's own output */
+    const tutti_kind *kind;
+    const tutti_kind *activation; /* a kind, applied to the layer's own output; NULL: none */
+    void *options;                /* of its kind, complete */
     int input_count;
-    int from[TUTTI_MAX_INPUTS]; /* earlier layers, or TUTTI_NET_INPUT */
-    tutti_shape in, out;        /* of the first input; an fc sees its input flattened */
-    tutti_conv_shape window;    /* conv, maxpool, avgpool */
-    bool reads_compact;         /* fc: flattens the input's [h][w][c] instead of blocks */
-    float rate;                 /* dropout: the share that becomes zero */
-    tutti_lrn lrn;
-    tutti_init init;
-    float init_std, init_bias;
-    int weight, bias;  /* parameters by number, -1 for none */
-    bool trains_below; /* something below has parameters: backward-data is needed */
+    int *from;           /* [input_count] earlier layers, or TUTTI_NET_INPUT */
+    tutti_shape in, out; /* of the first input; an fc sees its input flattened */
+    tutti_form form;
+    int first_param, param_count;
+    bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
     int line, column; /* where in the text */
 } tutti_layer;
@@ -100,13 +93,12 @@ struct tutti_net {
     char *name;
     tutti_shape input;
     int layer_count, param_count, setting_count;
+    int layer_room, param_room, setting_room; /* of the arrays */
     tutti_layer *layers;         /* in the text's order: inputs come first; the last is the loss */
-    tutti_param *params;         /* layer by layer, the weight before the bias */
+    tutti_param *params;         /* layer by layer, as they lie in the flat buffer */
     tutti_net_setting *settings; /* "default" lines */
     size_t param_floats;         /* of the flat buffer */
 };
-
-const char *tutti_kind_name(tutti_kind kind);
 
 /* What the net suggests by lines "default KEY VALUE", and the usual where it says nothing. */
 typedef struct tutti_suggested {
@@ -137,9 +129,22 @@ static inline size_t tutti_shape_floats(tutti_shape s)
     return blocks * TUTTI_BLOCK * (size_t)s.h * (size_t)s.w;
 }
 
-/* A layer's floats in the flat buffer: weights and bias together, contiguous. 0 for none. */
+/* What input number 'input' of the layer is. */
+tutti_shape tutti_layer_input_shape(const tutti_net *net, const tutti_layer *layer, int input);
+
+/* A layer's floats in the flat buffer: all its parameters, contiguous. 0 for none. */
 size_t tutti_layer_offset(const tutti_net *net, int layer);
 size_t tutti_layer_floats(const tutti_net *net, int layer);
+
+/* Has it parameters that are trained? */
+bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer);
+
+/* May the layer be split over groups of workers/groups workers each, which hold whole blocks of
+ * TUTTI_FC_LEAF output features? groups == workers is no split and always allowed. The second form
+ * fails with a sentence that says why not. */
+bool tutti_layer_can_split(const tutti_layer *layer, int workers, int groups);
+tutti_status tutti_layer_check_split(const tutti_layer *layer, int workers,
+                                     int groups) TUTTI_MUST_CHECK;
 
 /* Floating-point operations of a layer in one training step, for one sample. */
 uint64_t tutti_layer_train_flops(const tutti_layer *layer);
@@ -147,5 +152,18 @@ uint64_t tutti_layer_train_flops(const tutti_layer *layer);
 /* The layer or parameter of that name, -1 if there is none. */
 int tutti_net_find_layer(const tutti_net *net, const char *name);
 int tutti_net_find_param(const tutti_net *net, const char *name);
+
+/* ---- identity.c: what a layer is, option by option ---- */
+
+/* The value of an option or of the argument of the layer's kind by its name ("kernel", "rate"), the
+ * first or second number of a pair; a flag is 0 or 1. NaN if the kind has none of that name. */
+double tutti_layer_number(const tutti_layer *layer, const char *name, int index);
+
+/* What makes two nets compute the same: layers, options, shapes, parameters; not comments and
+ * suggestions. */
+tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX]) TUTTI_MUST_CHECK;
+
+/* Takes the noise out of training: dropout and its like do nothing any more. */
+void tutti_net_still(tutti_net *net);
 
 #endif

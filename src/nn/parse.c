@@ -5,94 +5,32 @@
  *     NAME KIND [ARGUMENT ...] [key=value ...] [flag ...]        a layer
  *
  * A layer's input is the layer before it, or from=NAME; add and concat name theirs as arguments.
- * What a kind takes is in the tables below: they are the parser, the checker and the advice. */
+ * What a kind takes stands in its record (kinds/kind.h): its table of options is the parser, the
+ * checker and the advice. */
 #include "nn/parse.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "nn/layer.h"
 
 enum {
     MAX_NAME = 63,
     MAX_DIM = 1 << 20,    /* features, or one side of an input */
     MAX_SAMPLE = 1 << 28, /* values of an input */
+    MAX_VALUES = 1 << 30, /* of one sample in one layer */
+    MAX_KEYS = 64,
+    MAX_ACTIVATIONS = 32
 };
 
 typedef struct parser {
     tutti_text *text;
     const char *where;
     tutti_net *net;
-    int layer_room, param_room, setting_room; /* of the net's arrays */
+    const tutti_kind *const *kinds;
 } parser;
-
-/* ---- what a kind takes ---- */
-
-typedef struct fields {
-    tutti_layer_spec spec;
-    tutti_word from, init;
-    bool relu, sigmoid, tanh;
-} fields;
-
-#define AT(field)   offsetof(fields, field)
-#define SPEC(field) offsetof(fields, spec.field)
-
-// clang-format off
-#define FROM {"from", TUTTI_KEY_WORD, AT(from), 0, 0, false}
-#define ACTIVATIONS                                                \
-    {"relu",     TUTTI_KEY_BOOL, AT(relu),       0,    0,    false}, \
-    {"sigmoid",  TUTTI_KEY_BOOL, AT(sigmoid),    0,    0,    false}, \
-    {"tanh",     TUTTI_KEY_BOOL, AT(tanh),       0,    0,    false}
-#define WEIGHTS                                                    \
-    {"nobias",   TUTTI_KEY_BOOL, SPEC(no_bias),  0,    0,    false}, \
-    {"init",     TUTTI_KEY_WORD, AT(init),       0,    0,    false}, \
-    {"std",      TUTTI_KEY_REAL, SPEC(std),      1e-9, 1e3,  false}, \
-    {"bias",     TUTTI_KEY_REAL, SPEC(bias),     -1e3, 1e3,  false}
-#define WINDOW                                                     \
-    {"kernel",   TUTTI_KEY_PAIR, SPEC(kernel),   1,    4096, false}, \
-    {"stride",   TUTTI_KEY_PAIR, SPEC(stride),   1,    4096, false}, \
-    {"pad",      TUTTI_KEY_PAIR, SPEC(pad),      0,    4096, false}
-
-static const tutti_key conv_keys[] = {
-    WINDOW,
-    {"dilation", TUTTI_KEY_PAIR, SPEC(dilation), 1,    4096, false},
-    {"groups",   TUTTI_KEY_INT,  SPEC(groups),   1, MAX_DIM, false},
-    ACTIVATIONS, WEIGHTS, FROM, {.name = NULL}};
-static const tutti_key fc_keys[] = {ACTIVATIONS, WEIGHTS, FROM, {.name = NULL}};
-static const tutti_key pool_keys[] = {
-    WINDOW,
-    {"global",   TUTTI_KEY_BOOL, SPEC(global),   0,    0,    false},
-    FROM, {.name = NULL}};
-static const tutti_key lrn_keys[] = {
-    {"alpha",    TUTTI_KEY_REAL, SPEC(alpha),    1e-9, 1e3,  false},
-    {"beta",     TUTTI_KEY_REAL, SPEC(beta),     1e-3, 10,   false},
-    {"k",        TUTTI_KEY_REAL, SPEC(k),        1e-9, 1e3,  false},
-    FROM, {.name = NULL}};
-static const tutti_key join_keys[] = {ACTIVATIONS, {.name = NULL}};
-static const tutti_key plain_keys[] = {FROM, {.name = NULL}};
-
-typedef enum argument { NOTHING, FEATURES, SIZE, RATE, NAMES } argument;
-
-static const struct {
-    argument takes;
-    const tutti_key *keys;
-} kinds[TUTTI_KIND_COUNT] = {
-    [TUTTI_KIND_CONV]    = {FEATURES, conv_keys},
-    [TUTTI_KIND_FC]      = {FEATURES, fc_keys},
-    [TUTTI_KIND_MAXPOOL] = {NOTHING,  pool_keys},
-    [TUTTI_KIND_AVGPOOL] = {NOTHING,  pool_keys},
-    [TUTTI_KIND_RELU]    = {NOTHING,  plain_keys},
-    [TUTTI_KIND_SIGMOID] = {NOTHING,  plain_keys},
-    [TUTTI_KIND_TANH]    = {NOTHING,  plain_keys},
-    [TUTTI_KIND_DROPOUT] = {RATE,     plain_keys},
-    [TUTTI_KIND_LRN]     = {SIZE,     lrn_keys},
-    [TUTTI_KIND_ADD]     = {NAMES,    join_keys},
-    [TUTTI_KIND_CONCAT]  = {NAMES,    join_keys},
-    [TUTTI_KIND_SOFTMAX] = {NOTHING,  plain_keys},
-};
-// clang-format on
 
 /* ---- names ---- */
 
@@ -143,6 +81,19 @@ static tutti_status find_input(const parser *p, tutti_word name, int *out)
     return found && *out < p->net->layer_count - 1 ? TUTTI_OK : no_such_layer(p, name);
 }
 
+static const tutti_kind *find_kind(const parser *p, tutti_word word)
+{
+    for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
+        if (tutti_word_is(word, (*kind)->word)) return *kind;
+    return NULL;
+}
+
+static bool is_activation(const parser *p, tutti_word word)
+{
+    const tutti_kind *kind = find_kind(p, word);
+    return kind && kind->is_activation;
+}
+
 static tutti_status check_name(const parser *p, tutti_word name)
 {
     bool good = isalpha((unsigned char)name.start[0]) && name.length <= MAX_NAME;
@@ -153,6 +104,10 @@ static tutti_status check_name(const parser *p, tutti_word name)
                                "'%.*s' is no name: a letter, then letters, digits, '_', '-', '.', "
                                "at most %d",
                                name.length < 40 ? name.length : 40, name.start, MAX_NAME);
+    if (is_activation(p, name))
+        return tutti_text_fail(p->text, name,
+                               "'%.*s' is a word of the language: give the layer another name",
+                               name.length, name.start);
     const int same = find_layer(p, name);
     if (same >= 0)
         return tutti_text_fail(p->text, name, "'%.*s' is taken by the layer in line %d",
@@ -160,107 +115,178 @@ static tutti_status check_name(const parser *p, tutti_word name)
     return TUTTI_OK;
 }
 
-static tutti_status parse_kind(const parser *p, tutti_kind *out)
+static tutti_status parse_kind(const parser *p, const tutti_kind **out)
 {
     tutti_word word;
-    const char *best = tutti_kind_name(0);
     TUTTI_TRY(tutti_text_need(p->text, &word, "a kind of layer, as in 'fc1 fc 10'"));
-    for (int i = 0; i < TUTTI_KIND_COUNT; i++) {
-        const char *name = tutti_kind_name((tutti_kind)i);
-        *out = (tutti_kind)i;
-        if (tutti_word_is(word, name)) return TUTTI_OK;
-        if (distance(word, name) < distance(word, best)) best = name;
-    }
+    const char *best = p->kinds[0]->word;
+    for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
+        if (distance(word, (*kind)->word) < distance(word, best)) best = (*kind)->word;
+    *out = find_kind(p, word);
+    if (*out) return TUTTI_OK;
     return tutti_text_fail(p->text, word, "there is no kind of layer '%.*s'; did you mean '%s'?",
                            word.length, word.start, best);
 }
 
 /* ---- a layer ---- */
 
+static tutti_status add_input(tutti_layer *layer, int *room, int from)
+{
+    TUTTI_TRY(tutti_grow(&layer->from, room, layer->input_count, sizeof *layer->from));
+    layer->from[layer->input_count++] = from;
+    return TUTTI_OK;
+}
+
+/* Names, up to the first word that is an option. */
 static tutti_status parse_names(const parser *p, tutti_layer *layer)
 {
-    layer->input_count = 0;
-    for (;;) {
+    for (int room = 0;;) {
+        tutti_word key, value;
+        int from;
         const tutti_word name = tutti_text_peek(p->text);
-        const bool option = layer->input_count >= 2 && find_layer(p, name) < 0;
-        if (!name.length || option) break;
-        if (layer->input_count == TUTTI_MAX_INPUTS)
-            return tutti_text_fail(p->text, name, "more than %d inputs", TUTTI_MAX_INPUTS);
-        TUTTI_TRY(find_input(p, name, &layer->from[layer->input_count++]));
+        if (!name.length || tutti_word_split(name, &key, &value) || is_activation(p, name)) break;
+        TUTTI_TRY(find_input(p, name, &from));
+        TUTTI_TRY(add_input(layer, &room, from));
         (void)tutti_text_next(p->text);
     }
     if (layer->input_count < 2)
         return tutti_text_fail(p->text, tutti_text_peek(p->text),
-                               "%s wants the names of two layers or more",
-                               tutti_kind_name(layer->kind));
+                               "%s wants the names of two layers or more", layer->kind->word);
     return TUTTI_OK;
 }
 
 /* What stands between the kind and the options. */
-static tutti_status parse_argument(const parser *p, tutti_layer *layer, tutti_layer_spec *spec)
+static tutti_status parse_argument(const parser *p, tutti_layer *layer)
 {
-    static const char *const wants[] = {[FEATURES] = "a number of features",
-                                        [SIZE] = "a number of channels",
-                                        [RATE] = "a rate from 0 to 1"};
-    const argument takes = kinds[layer->kind].takes;
-    const int most = takes == SIZE ? TUTTI_LRN_MAX_SIZE : MAX_DIM;
+    const tutti_kind *kind = layer->kind;
     tutti_word word;
-    if (takes == NOTHING) return TUTTI_OK;
-    if (takes == NAMES) return parse_names(p, layer);
-    TUTTI_TRY(tutti_text_need(p->text, &word, wants[takes]));
-    if (takes == RATE) return tutti_text_real(p->text, word, 0, 0.999, &spec->rate);
-    return tutti_text_int(p->text, word, 1, most, &spec->features);
+    if (kind->names_inputs) return parse_names(p, layer);
+    if (!kind->argument.name) return TUTTI_OK;
+    TUTTI_TRY(tutti_text_need(p->text, &word, kind->wants));
+    return tutti_text_value(p->text, &kind->argument, word, layer->options);
 }
 
-static tutti_status set_init(const parser *p, tutti_word word, tutti_init *out)
+/* What every line may say; the kind's own options are read behind it. */
+typedef struct line {
+    bool activated[MAX_ACTIVATIONS];
+    tutti_word from;
+} line;
+
+/* The keys of a line: the kind's own, activations, from. */
+static void list_keys(const parser *p, const tutti_kind *kind, tutti_key keys[MAX_KEYS])
 {
-    static const char *const names[] = {"auto", "he", "xavier", "gaussian", NULL};
-    const int place = tutti_word_among(word, names);
-    if (place < 0)
-        return tutti_text_fail(p->text, word, "'%.*s' is none of auto, he, xavier, gaussian",
-                               word.length, word.start);
-    *out = (tutti_init)place;
+    int n = 0, at = 0;
+    for (const tutti_key *key = kind->keys; key && key->name; key++) {
+        keys[n] = *key;
+        keys[n++].offset += sizeof(line);
+    }
+    for (const tutti_kind *const *k = p->kinds; *k && kind->takes_activation; k++) {
+        if (!(*k)->is_activation) continue;
+        TUTTI_ASSERT(at < MAX_ACTIVATIONS && n < MAX_KEYS - 2);
+        keys[n++] = (tutti_key){.name = (*k)->word,
+                                .type = TUTTI_KEY_BOOL,
+                                .offset = offsetof(line, activated) + (size_t)at++};
+    }
+    if (!kind->names_inputs)
+        keys[n++] = (tutti_key){"from", TUTTI_KEY_WORD, offsetof(line, from), 0, 0, false, NULL};
+    keys[n] = (tutti_key){.name = NULL};
+}
+
+static tutti_status set_activation(const parser *p, const line *said, tutti_layer *layer)
+{
+    int at = 0;
+    for (const tutti_kind *const *k = p->kinds; *k; k++) {
+        if (!(*k)->is_activation || !said->activated[at++]) continue;
+        if (layer->activation)
+            return tutti_text_fail(p->text, tutti_text_peek(p->text), "a layer has one activation");
+        layer->activation = *k;
+    }
     return TUTTI_OK;
 }
 
-static tutti_status parse_options(const parser *p, tutti_layer *layer, fields *f)
+static tutti_status parse_options(const parser *p, tutti_layer *layer)
 {
-    TUTTI_TRY(tutti_text_keys(p->text, kinds[layer->kind].keys, f));
-    if (f->from.length) TUTTI_TRY(find_input(p, f->from, &layer->from[0]));
-    if (f->init.length) TUTTI_TRY(set_init(p, f->init, &f->spec.init));
-    if (f->relu + f->sigmoid + f->tanh > 1)
-        return tutti_text_fail(p->text, tutti_text_peek(p->text), "a layer has one activation");
-    f->spec.activation = f->relu      ? TUTTI_ACT_RELU
-                         : f->sigmoid ? TUTTI_ACT_SIGMOID
-                         : f->tanh    ? TUTTI_ACT_TANH
-                                      : TUTTI_ACT_NONE;
+    const size_t size = layer->kind->options_size;
+    tutti_key keys[MAX_KEYS];
+    char *fields = NULL;
+    int from, room = 0;
+    list_keys(p, layer->kind, keys);
+    TUTTI_TRY(tutti_alloc(&fields, sizeof(line) + size, 1));
+    line *said = (line *)fields;
+    if (size) memcpy(fields + sizeof(line), layer->options, size);
+    tutti_status s = tutti_text_keys(p->text, keys, fields);
+    if (s == TUTTI_OK && size) memcpy(layer->options, fields + sizeof(line), size);
+    if (s == TUTTI_OK) s = set_activation(p, said, layer);
+    if (s == TUTTI_OK && said->from.length) {
+        s = find_input(p, said->from, &from);
+        if (s == TUTTI_OK) s = add_input(layer, &room, from);
+    }
+    tutti_free(fields);
+    if (s == TUTTI_OK && !layer->input_count)
+        s = add_input(layer, &room, p->net->layer_count - 2); /* above, or TUTTI_NET_INPUT */
+    return s;
+}
+
+static bool trains_below(const tutti_net *net, const tutti_layer *layer)
+{
+    for (int i = 0; i < layer->input_count; i++) {
+        if (layer->from[i] == TUTTI_NET_INPUT) continue;
+        const tutti_layer *below = &net->layers[layer->from[i]];
+        if (tutti_layer_trains(net, below) || below->trains_below) return true;
+    }
+    return false;
+}
+
+static tutti_status complete(tutti_net *net, tutti_layer *layer)
+{
+    layer->in = tutti_layer_input_shape(net, layer, 0);
+    layer->trains_below = trains_below(net, layer);
+    TUTTI_TRY(layer->kind->complete(net, layer));
+    if ((double)layer->out.c * layer->out.h * layer->out.w > MAX_VALUES)
+        return tutti_fail(TUTTI_SHAPE, "%s: an output of %dx%dx%d is too large", layer->name,
+                          layer->out.c, layer->out.h, layer->out.w);
+    return TUTTI_OK;
+}
+
+static tutti_status copy_defaults(tutti_layer *layer)
+{
+    const tutti_kind *kind = layer->kind;
+    if (!kind->options_size) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&layer->options, kind->options_size, 1));
+    memcpy(layer->options, kind->defaults, kind->options_size);
+    return TUTTI_OK;
+}
+
+static tutti_status check_place(const parser *p, tutti_word name)
+{
+    const tutti_net *net = p->net;
+    const tutti_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
+    if (!net->input.c)
+        return tutti_text_fail(p->text, name, "the input must come first, as in 'input 3 224 224'");
+    if (last && last->kind->is_loss)
+        return tutti_text_fail(p->text, name, "%s must be the last layer", last->kind->word);
+    if (net->layer_count == TUTTI_MAX_LAYERS)
+        return tutti_text_fail(p->text, name, "more than %d layers", TUTTI_MAX_LAYERS);
     return TUTTI_OK;
 }
 
 static tutti_status parse_layer(parser *p, tutti_word name)
 {
     tutti_net *net = p->net;
-    fields f = {.spec = {0}};
-    tutti_kind kind;
-    if (!net->input.c)
-        return tutti_text_fail(p->text, name, "the input must come first, as in 'input 3 224 224'");
-    if (net->layer_count && net->layers[net->layer_count - 1].kind == TUTTI_KIND_SOFTMAX)
-        return tutti_text_fail(p->text, name, "softmax must be the last layer");
+    const tutti_kind *kind;
+    TUTTI_TRY(check_place(p, name));
     TUTTI_TRY(check_name(p, name));
     TUTTI_TRY(parse_kind(p, &kind));
-
+    TUTTI_TRY(tutti_grow(&net->layers, &net->layer_room, net->layer_count, sizeof *net->layers));
     tutti_layer *layer = &net->layers[net->layer_count++];
     layer->kind = kind;
     layer->line = name.line;
     layer->column = name.column;
-    layer->input_count = 1;
-    layer->from[0] = net->layer_count - 2; /* the one before, or TUTTI_NET_INPUT */
     TUTTI_TRY(tutti_word_copy(&layer->name, name));
-    TUTTI_TRY(parse_argument(p, layer, &f.spec));
-    TUTTI_TRY(parse_options(p, layer, &f));
-    return tutti_layer_complete(net, &f.spec)
-               ? tutti_text_fail(p->text, name, "%s", tutti_message())
-               : TUTTI_OK;
+    TUTTI_TRY(copy_defaults(layer));
+    TUTTI_TRY(parse_argument(p, layer));
+    TUTTI_TRY(parse_options(p, layer));
+    return complete(net, layer) ? tutti_text_fail(p->text, name, "%s", tutti_message()) : TUTTI_OK;
 }
 
 /* ---- the other statements ---- */
@@ -287,7 +313,10 @@ static tutti_status parse_default(parser *p)
 {
     tutti_word key, value;
     char where[512];
-    tutti_net_setting *s = &p->net->settings[p->net->setting_count++];
+    tutti_net *net = p->net;
+    TUTTI_TRY(
+        tutti_grow(&net->settings, &net->setting_room, net->setting_count, sizeof *net->settings));
+    tutti_net_setting *s = &net->settings[net->setting_count++];
     TUTTI_TRY(tutti_text_need(p->text, &key, "a name and a value, as in 'default lr 0.01'"));
     TUTTI_TRY(tutti_text_need(p->text, &value, "a value"));
     TUTTI_TRY(tutti_text_end_of_line(p->text));
@@ -299,37 +328,10 @@ static tutti_status parse_default(parser *p)
 
 /* ---- the whole ---- */
 
-/* Room for element number 'last' in the array at *(void **)array, which has room for *room. */
-static tutti_status grow(void *array, int *room, int last, size_t size)
-{
-    char *old, *grown;
-    if (last < *room) return TUTTI_OK;
-    const int more = 2 * last + 32;
-    TUTTI_TRY(tutti_alloc(&grown, (size_t)more, size));
-    memcpy(&old, array, sizeof old);
-    if (old) memcpy(grown, old, (size_t)*room * size);
-    *room = more;
-    memcpy(array, &grown, sizeof grown);
-    tutti_free(old);
-    return TUTTI_OK;
-}
-
-/* Room for one more layer with its two parameters, and one more setting. */
-static tutti_status make_room(parser *p, tutti_word at)
-{
-    tutti_net *net = p->net;
-    if (net->layer_count == TUTTI_MAX_LAYERS)
-        return tutti_text_fail(p->text, at, "more than %d layers", TUTTI_MAX_LAYERS);
-    TUTTI_TRY(grow(&net->layers, &p->layer_room, net->layer_count, sizeof *net->layers));
-    TUTTI_TRY(grow(&net->params, &p->param_room, net->param_count + 1, sizeof *net->params));
-    return grow(&net->settings, &p->setting_room, net->setting_count, sizeof *net->settings);
-}
-
 static tutti_status parse_statement(parser *p)
 {
     tutti_word first;
     TUTTI_TRY(tutti_text_need(p->text, &first, "a layer"));
-    TUTTI_TRY(make_room(p, first));
     if (tutti_word_is(first, "input")) return parse_input(p, first);
     if (tutti_word_is(first, "default")) return parse_default(p);
     return parse_layer(p, first);
@@ -346,10 +348,10 @@ static bool is_used(const tutti_net *net, int layer)
 static tutti_status check_whole(const parser *p)
 {
     const tutti_net *net = p->net;
-    if (!net->layer_count || net->layers[net->layer_count - 1].kind != TUTTI_KIND_SOFTMAX)
+    if (!net->layer_count || !net->layers[net->layer_count - 1].kind->is_loss)
         return tutti_fail(TUTTI_PARSE, "%s: the net must end with its loss: 'loss softmax'",
                           p->where);
-    if (!net->param_count)
+    if (!net->layers[net->layer_count - 1].trains_below)
         return tutti_fail(TUTTI_PARSE, "%s: the net has nothing to train", p->where);
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
@@ -362,9 +364,10 @@ static tutti_status check_whole(const parser *p)
     return TUTTI_OK;
 }
 
-tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where)
+tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where,
+                            const tutti_kind *const *kinds)
 {
-    parser p = {.text = text, .where = where, .net = net};
+    parser p = {.text = text, .where = where, .net = net, .kinds = kinds};
     while (tutti_text_next_line(text)) TUTTI_TRY(parse_statement(&p));
     return check_whole(&p);
 }

@@ -3,10 +3,15 @@
 #define TUTTI_NN_PARSE_H
 
 #include "base/text.h"
-#include "nn/net.h"
+#include "nn/kinds/kind.h"
 
-/* Fills the empty 'net' from 'text', which messages call 'where'. What a failed call leaves in
- * 'net' is fit for tutti_net_destroy. */
-tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where) TUTTI_MUST_CHECK;
+/* Fills the empty 'net' from 'text', which messages call 'where', with layers of the kinds given:
+ * tutti_kinds, or a test's own. What a failed call leaves in 'net' is fit for tutti_net_destroy. */
+tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where,
+                            const tutti_kind *const *kinds) TUTTI_MUST_CHECK;
+
+/* tutti_net_parse with the kinds given. */
+tutti_status tutti_net_parse_kinds(tutti_net **out, const char *content, const char *where,
+                                   const tutti_kind *const *kinds) TUTTI_MUST_CHECK;
 
 #endif

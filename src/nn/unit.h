@@ -4,30 +4,27 @@
 #define TUTTI_NN_UNIT_H
 
 #include "kernel/fc.h"
-#include "kernel/pool.h"
 #include "nn/hop.h"
+#include "nn/kinds/kind.h"
 #include "nn/model.h"
 
-/* What a layer reads from and writes to one of its inputs. */
+/* How a unit's input gets to it and the gradient by it back; what its kind sees of it is the
+ * tutti_input of the same number. */
 typedef struct tutti_edge {
-    int from;          /* the layer, or TUTTI_NET_INPUT */
-    bool wants_dx;     /* there is something to train below */
-    bool adds;         /* others write to that gradient before: add to it */
-    const float *x;    /* NULL for the net's input */
-    const float *mask; /* x if it ends in a ReLU, else NULL */
-    float *dx;         /* where the layer writes its gradient by x */
-    float *dx_below;   /* where that must get: the gradient's place, or a spare one if it adds */
-    int dx_lease;      /* of dx_below; -1 for none */
-    int hop_count;     /* between the two, when the layers live differently */
+    int from;        /* the layer, or TUTTI_NET_INPUT */
+    bool wants_dx;   /* there is something to train below */
+    bool adds;       /* others write to that gradient before: add to it */
+    float *dx_below; /* where the gradient must get: its place, or a spare one if it adds */
+    int dx_lease;    /* of dx_below; -1 for none */
+    int hop_count;   /* between the two, when the layers live differently */
     tutti_hop hops[TUTTI_MAX_HOPS];
 } tutti_edge;
 
 typedef struct tutti_unit {
     const tutti_layer *layer;
-    tutti_conv *conv;
-    tutti_fc *fc;
-    tutti_pool_shape pool;
-    tutti_edge edges[TUTTI_MAX_INPUTS];
+    void *own;         /* of its kind */
+    tutti_edge *edges; /* [layer->input_count] */
+    tutti_input *in;   /* likewise */
 
     int groups, members, member; /* members is 1 for a whole layer */
     int first_leaf, end_leaf;    /* of a split layer's features */
@@ -38,17 +35,18 @@ typedef struct tutti_unit {
 
     bool late; /* its weight gradient comes at the end */
     tutti_region region;
-    const float *weight, *bias;
-    float *gradient; /* [roots][region.count] */
+    const float **param; /* [layer->param_count] */
+    float *gradient;     /* [roots][region.trained] */
+    float **gradients;   /* [roots][layer->param_count] */
     int root_count;
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     int first_grain, grain_count;
     int *grain_begin; /* [grain_count + 1], counted from first_sample */
 
     float *y, *dy;
-    uint16_t *tap;                                                 /* max pooling */
-    void *scratch[TUTTI_PASSES];                                   /* one for each pass */
-    int y_lease, dy_lease, tap_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
+    void *saved;                                                     /* of its kind */
+    void *scratch[TUTTI_PASSES];                                     /* one for each pass */
+    int y_lease, dy_lease, saved_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
 
     tutti_layer_times times;
 } tutti_unit;
@@ -79,7 +77,7 @@ struct tutti_model {
     tutti_named_move *moves;
 
     float *losses;
-    int32_t *ranks;
+    int32_t *beaten_by;
     double *grain_losses;
     tutti_nonfinite nonfinite;
 };
@@ -93,21 +91,10 @@ typedef struct tutti_pass {
     const int32_t *labels;
 } tutti_pass;
 
-static inline bool tutti_ends_in_relu(const tutti_layer *layer)
+/* Does its output end in a gate, whose derivative the readers apply? */
+static inline bool tutti_ends_in_gate(const tutti_layer *layer)
 {
-    return layer->kind == TUTTI_KIND_RELU || layer->activation == TUTTI_ACT_RELU;
-}
-
-static inline bool tutti_is_elementwise(const tutti_layer *layer)
-{
-    return layer->kind == TUTTI_KIND_RELU || layer->kind == TUTTI_KIND_DROPOUT ||
-           layer->kind == TUTTI_KIND_SIGMOID || layer->kind == TUTTI_KIND_TANH;
-}
-
-/* Floats of a row a fully connected layer reads. */
-static inline size_t tutti_layer_rows(const tutti_layer *layer)
-{
-    return layer->reads_compact ? tutti_shape_count(layer->in) : tutti_shape_floats(layer->in);
+    return (layer->activation ? layer->activation : layer->kind)->is_gate;
 }
 
 /* The samples a unit computes on in a pass: a group always does all of its own. */
@@ -136,18 +123,20 @@ static inline bool tutti_unit_stand_in(const tutti_model *model, const tutti_uni
 /* Gives every unit its leases of the arena; then their addresses, when the arena is there. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;
 
-/* The three forms of the net's input. A convolution wants images without space between them, a
- * fully connected layer takes them as they come, all others want blocks. */
-bool tutti_edge_wants_tight(const tutti_model *model, const tutti_unit *unit, int edge);
-bool tutti_edge_wants_blocked(const tutti_model *model, const tutti_unit *unit, int edge);
+/* Which copies of the net's input its readers want, besides it as it is (nn/net.h). */
+bool tutti_unit_wants_tight(const tutti_model *model, const tutti_unit *unit);
+bool tutti_unit_wants_blocked(const tutti_model *model, const tutti_unit *unit);
 
-tutti_dropout tutti_unit_dropout(const tutti_model *model, const tutti_unit *unit, uint32_t step);
-
-/* The net's input in the form this edge wants; input number 'edge' of the unit in this pass. */
-const float *tutti_input_form(const tutti_model *model, const tutti_unit *unit, int edge,
+/* The net's input in the form this unit wants. */
+const float *tutti_input_form(const tutti_model *model, const tutti_unit *unit,
                               const tutti_pass *pass);
-const float *tutti_unit_x(const tutti_model *model, const tutti_unit *unit, int edge,
-                          const tutti_pass *pass);
+
+/* What the unit's kind gets in this pass; its inputs are in place. */
+tutti_call tutti_unit_call(const tutti_model *model, tutti_unit *unit, const tutti_pass *pass,
+                           tutti_layer_pass which);
+
+/* The same for the activation behind its sum: on its output, in place. 'in' is room for it. */
+tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in);
 
 /* What must happen before the first layer, the layers one by one, all of them. */
 void tutti_prepare_input(tutti_model *model, const tutti_pass *pass);

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "kernel/fc.h"
 
 tutti_status tutti_plan_create(tutti_plan **out, const tutti_net *net, int nodes)
 {
@@ -25,39 +24,10 @@ void tutti_plan_destroy(tutti_plan **plan)
     *plan = NULL;
 }
 
-tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes, int groups)
-{
-    const tutti_layer *l = &net->layers[layer];
-    if (groups == nodes) return TUTTI_OK;
-    if (l->kind != TUTTI_KIND_FC)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "layer %s: only fully connected layers can be split by features; "
-                          "a %s is data parallel",
-                          l->name, tutti_kind_name(l->kind));
-    if (groups < 1 || nodes % groups)
-        return tutti_fail(TUTTI_ARGUMENT, "layer %s: %d groups do not divide %d ranks", l->name,
-                          groups, nodes);
-    const int blocks = tutti_ceil_div(l->out.c, TUTTI_FC_LEAF);
-    if (blocks < nodes / groups)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "layer %s: its %d outputs are %d blocks of %d, too few for the %d ranks "
-                          "of a group; take at least %d groups",
-                          l->name, l->out.c, blocks, TUTTI_FC_LEAF, nodes / groups,
-                          tutti_ceil_div(nodes, blocks));
-    return TUTTI_OK;
-}
-
-bool tutti_plan_may(const tutti_net *net, int layer, int nodes, int groups)
-{
-    const tutti_layer *l = &net->layers[layer];
-    return groups == nodes || (nodes % groups == 0 && l->kind == TUTTI_KIND_FC &&
-                               tutti_ceil_div(l->out.c, TUTTI_FC_LEAF) >= nodes / groups);
-}
-
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net)
 {
     for (int i = 0; i < plan->layers; i++)
-        if (tutti_plan_may(net, i, plan->nodes, 1)) plan->groups[i] = 1;
+        if (tutti_layer_can_split(&net->layers[i], plan->nodes, 1)) plan->groups[i] = 1;
 }
 
 const char *tutti_plan_split(const tutti_plan *plan, int layer)
@@ -71,7 +41,7 @@ const char *tutti_plan_split(const tutti_plan *plan, int layer)
 static tutti_status read_split(tutti_text *text, int nodes, int *groups)
 {
     static const char *const splits[] = {"data", "model", "hybrid", NULL};
-    static const tutti_key keys[] = {{"groups", TUTTI_KEY_INT, 0, 1, 1 << 24, true},
+    static const tutti_key keys[] = {{"groups", TUTTI_KEY_INT, 0, 1, 1 << 24, true, NULL},
                                      {.name = NULL}};
     tutti_word split;
     TUTTI_TRY(tutti_text_need(text, &split, "data, model or hybrid"));
@@ -93,7 +63,7 @@ static tutti_status read_line(tutti_text *text, const tutti_net *net, tutti_plan
     if (layer < 0) return tutti_text_fail(text, word, "%s has no layer '%s'", net->name, name);
     int groups;
     TUTTI_TRY(read_split(text, plan->nodes, &groups));
-    if (tutti_plan_allows(net, layer, plan->nodes, groups) != TUTTI_OK)
+    if (tutti_layer_check_split(&net->layers[layer], plan->nodes, groups) != TUTTI_OK)
         return tutti_text_fail(text, word, "%s", tutti_message());
     plan->groups[layer] = groups;
     return TUTTI_OK;
@@ -142,7 +112,7 @@ tutti_status tutti_plan_text(char **out, const tutti_plan *plan, const tutti_net
     TUTTI_TRY(tutti_alloc(&text, (size_t)plan->layers + 1, LINE));
     size_t used = 0;
     for (int i = 0; i < plan->layers; i++) {
-        if (net->layers[i].weight < 0) continue;
+        if (!tutti_layer_trains(net, &net->layers[i])) continue;
         const char *split = tutti_plan_split(plan, i);
         used += (size_t)sprintf(text + used, "%.100s %s", net->layers[i].name, split);
         if (!strcmp(split, "hybrid"))

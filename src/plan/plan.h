@@ -39,15 +39,6 @@ tutti_status tutti_plan_read(tutti_plan **out, const tutti_net *net, int nodes,
 tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes, const char *name,
                               const char *content) TUTTI_MUST_CHECK;
 
-/* May layer 'layer' have 'groups' groups on this many nodes? TUTTI_ARGUMENT says why not: only
- * fully connected layers are split, G divides N, and every node of a group gets at least one
- * block of TUTTI_FC_LEAF features. */
-tutti_status tutti_plan_allows(const tutti_net *net, int layer, int nodes,
-                               int groups) TUTTI_MUST_CHECK;
-
-/* The same question without a sentence. */
-bool tutti_plan_may(const tutti_net *net, int layer, int nodes, int groups);
-
 /* "data", "model" or "hybrid". */
 const char *tutti_plan_split(const tutti_plan *plan, int layer);
 

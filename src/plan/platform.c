@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "plan/platforms.h"
 
-static const char *const rate_names[] = {"first", "conv", "fc", NULL};
+const char *const tutti_rate_words[TUTTI_RATE_KINDS + 1] = {"first", "conv", "fc", NULL};
 
 void tutti_platform_destroy(tutti_platform **platform)
 {
@@ -52,17 +52,18 @@ tutti_status tutti_platform_add_exchange(tutti_platform *p, const tutti_exchange
     return TUTTI_OK;
 }
 
-static const tutti_unit bytes_units[] = {{"B", 1},    {"kB", 1e3},  {"MB", 1e6},
-                                         {"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
-static const tutti_unit rate_units[] = {{"B/s", 1},         {"MB/s", 1e6},      {"GB/s", 1e9},
-                                        {"Gbit/s", 1.25e8}, {"Mbit/s", 1.25e5}, {NULL, 0}};
-static const tutti_unit flops_units[] = {{"GF", 1e9}, {"TF", 1e12}, {NULL, 0}};
-static const tutti_unit time_units[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {NULL, 0}};
-static const tutti_unit bare[] = {{"", 1}, {NULL, 0}};
+static const tutti_measure bytes_units[] = {{"B", 1},    {"kB", 1e3},  {"MB", 1e6},
+                                            {"GB", 1e9}, {"TB", 1e12}, {NULL, 0}};
+static const tutti_measure rate_units[] = {{"B/s", 1},         {"MB/s", 1e6},      {"GB/s", 1e9},
+                                           {"Gbit/s", 1.25e8}, {"Mbit/s", 1.25e5}, {NULL, 0}};
+static const tutti_measure flops_units[] = {{"GF", 1e9}, {"TF", 1e12}, {NULL, 0}};
+static const tutti_measure time_units[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {NULL, 0}};
+static const tutti_measure bare[] = {{"", 1}, {NULL, 0}};
 
 typedef tutti_status line_reader(tutti_text *text, tutti_platform *p);
 
-static tutti_status real(tutti_text *text, const char *what, const tutti_unit *units, double *out)
+static tutti_status real(tutti_text *text, const char *what, const tutti_measure *units,
+                         double *out)
 {
     tutti_word word;
     TUTTI_TRY(tutti_text_need(text, &word, what));
@@ -101,7 +102,7 @@ static tutti_status read_bandwidth(tutti_text *text, tutti_platform *p)
 static tutti_status read_steals(tutti_text *text, tutti_platform *p)
 {
     static const tutti_key keys[] = {
-        {"beside", TUTTI_KEY_REAL, offsetof(tutti_platform, beside), 1, 1000, false},
+        {"beside", TUTTI_KEY_REAL, offsetof(tutti_platform, beside), 1, 1000, false, NULL},
         {.name = NULL}};
     TUTTI_TRY(real(text, "a fraction", bare, &p->steals));
     return tutti_text_keys(text, keys, p);
@@ -150,7 +151,7 @@ static tutti_status read_rate(tutti_text *text, tutti_platform *p)
     tutti_rate *r = &p->rates[p->rate_count++];
     tutti_word kind;
     TUTTI_TRY(tutti_text_need(text, &kind, "first, conv or fc"));
-    const int at = tutti_word_among(kind, rate_names);
+    const int at = tutti_word_among(kind, tutti_rate_words);
     if (at < 0) return tutti_text_fail(text, kind, "a rate is of first, conv or fc layers");
     r->kind = (tutti_rate_kind)at;
     TUTTI_TRY(real(text, "samples a node", bare, &r->samples));
@@ -169,8 +170,8 @@ static tutti_status read_net(tutti_text *text, tutti_platform *p)
 static tutti_status read_machine(tutti_text *text, tutti_platform *p)
 {
     static const tutti_key keys[] = {
-        {"threads", TUTTI_KEY_INT, offsetof(tutti_platform, threads), 1, 65536, true},
-        {"ranks", TUTTI_KEY_INT, offsetof(tutti_platform, ranks), 1, 65536, true},
+        {"threads", TUTTI_KEY_INT, offsetof(tutti_platform, threads), 1, 65536, true, NULL},
+        {"ranks", TUTTI_KEY_INT, offsetof(tutti_platform, ranks), 1, 65536, true, NULL},
         {.name = NULL}};
     TUTTI_TRY(words(text, "the machine", p->machine, sizeof p->machine));
     return tutti_text_keys(text, keys, p);

@@ -41,6 +41,8 @@ typedef enum tutti_rate_kind {
     TUTTI_RATE_KINDS
 } tutti_rate_kind;
 
+extern const char *const tutti_rate_words[TUTTI_RATE_KINDS + 1]; /* ends with NULL */
+
 typedef struct tutti_rate {
     tutti_rate_kind kind;
     double samples, fraction;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nn/kinds/kind.h"
 #include "plan/platform.h"
 
 enum { FLOAT_BYTES = 4, SGD_ACCESSES = 5 }; /* dw, v, w are read, v and w written */
@@ -13,12 +14,10 @@ enum { FLOAT_BYTES = 4, SGD_ACCESSES = 5 }; /* dw, v, w are read, v and w writte
 
 void tutti_platform_key(const tutti_layer *l, int outputs, char key[TUTTI_LAYER_KEY])
 {
-    const tutti_conv_shape *w = &l->window;
-    const bool window = l->kind == TUTTI_KIND_CONV || l->kind == TUTTI_KIND_MAXPOOL ||
-                        l->kind == TUTTI_KIND_AVGPOOL;
-    snprintf(key, TUTTI_LAYER_KEY, "%s %dx%dx%d %dx%dx%d %dx%d/%d", tutti_kind_name(l->kind),
-             l->in.c, l->in.h, l->in.w, outputs, l->out.h, l->out.w, window ? w->r : 1,
-             window ? w->s : 1, window ? w->stride_h : 1);
+    char work[32] = "1x1/1";
+    if (l->kind->work) l->kind->work(l, work);
+    snprintf(key, TUTTI_LAYER_KEY, "%s %dx%dx%d %dx%dx%d %s", l->kind->word, l->in.c, l->in.h,
+             l->in.w, outputs, l->out.h, l->out.w, work);
 }
 
 /* Along the straight line between two points on logarithmic paper. */
@@ -132,17 +131,23 @@ static tutti_pass_seconds streaming(const tutti_platform *p, const tutti_layer *
     return (tutti_pass_seconds){pass, 0, l->trains_below ? pass : 0};
 }
 
+/* Whose fraction of the peak a layer reaches; a convolution with nothing below has its own. */
+static tutti_rate_kind rate_kind(const tutti_layer *l)
+{
+    int kind = TUTTI_RATE_KINDS - 1;
+    while (kind && strcmp(tutti_rate_words[kind], l->kind->rate)) kind--;
+    return kind == TUTTI_RATE_CONV && !l->trains_below ? TUTTI_RATE_FIRST : (tutti_rate_kind)kind;
+}
+
 static tutti_pass_seconds described(const tutti_platform *p, const tutti_net *net, int layer,
                                     double samples, int outputs)
 {
     const tutti_layer *l = &net->layers[layer];
-    if (l->weight < 0) return streaming(p, l, samples);
+    if (!l->kind->rate) return streaming(p, l, samples);
     const double share = (double)outputs / l->out.c;
-    const tutti_rate_kind kind = l->kind == TUTTI_KIND_FC ? TUTTI_RATE_FC
-                                 : l->trains_below        ? TUTTI_RATE_CONV
-                                                          : TUTTI_RATE_FIRST;
+    const tutti_rate_kind kind = rate_kind(l);
     const double flops = 2.0 * (double)l->macs * samples * share;
-    const double weights = FLOAT_BYTES * (double)net->params[l->weight].stored * share;
+    const double weights = FLOAT_BYTES * (double)net->params[l->first_param].stored * share;
     const double seconds =
         fmax(flops / (p->peak * fraction_of(p, kind, samples)), weights / p->memory_bandwidth);
     return (tutti_pass_seconds){seconds, seconds, l->trains_below ? seconds : 0};

@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "plan/platform.h"
 
-static const char *const kinds[TUTTI_RATE_KINDS] = {"first", "conv", "fc"};
-
 static void write_node(FILE *out, const tutti_platform *p)
 {
     if (*p->title) fprintf(out, "title \"%s\"\n", p->title);
@@ -30,7 +28,7 @@ static void write_node(FILE *out, const tutti_platform *p)
 static void write_rates(FILE *out, const tutti_platform *p)
 {
     for (int i = 0; i < p->rate_count; i++)
-        fprintf(out, "rate %s %g %.6g\n", kinds[p->rates[i].kind], p->rates[i].samples,
+        fprintf(out, "rate %s %g %.6g\n", tutti_rate_words[p->rates[i].kind], p->rates[i].samples,
                 p->rates[i].fraction);
     for (int i = 0; i < p->net_count; i++)
         fprintf(out, "net %s %.6g %g\n", p->nets[i].name, p->nets[i].samples_per_s,

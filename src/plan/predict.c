@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/tree.h"
 #include "kernel/fc.h"
+#include "nn/kinds/kind.h"
 #include "plan/slack.h"
 #include "plan/timeline.h"
 
@@ -32,12 +33,6 @@ static void add_op(builder *b, tutti_op_kind kind, int layer, double seconds)
 
 /* ---- where activations lie and how they get there ---- */
 
-static bool follows_its_input(tutti_kind kind)
-{
-    return kind == TUTTI_KIND_RELU || kind == TUTTI_KIND_SIGMOID || kind == TUTTI_KIND_TANH ||
-           kind == TUTTI_KIND_DROPOUT;
-}
-
 static int input_groups(const builder *b, int layer)
 {
     const int from = b->net->layers[layer].from[0];
@@ -47,8 +42,7 @@ static int input_groups(const builder *b, int layer)
 static void place_layers(builder *b)
 {
     for (int i = 0; i < b->net->layer_count; i++)
-        b->lives[i] =
-            follows_its_input(b->net->layers[i].kind) ? input_groups(b, i) : b->plan->groups[i];
+        b->lives[i] = b->net->layers[i].kind->follows ? input_groups(b, i) : b->plan->groups[i];
 }
 
 /* Partial sums a node sends of a gradient that a group's nodes must add up: one for each subtree
@@ -77,7 +71,7 @@ static double move_bytes(const builder *b, int layer, bool back)
                        b->options->batch / nodes;
     double bytes = 0;
     if (have != need && have < nodes) bytes += own * (1 - (double)have / nodes);
-    if (need < nodes && !follows_its_input(b->net->layers[layer].kind))
+    if (need < nodes && !b->net->layers[layer].kind->follows)
         bytes += own * ((double)nodes / need - 1) * (back ? partial_sums(b, layer) : 1);
     return bytes;
 }
@@ -146,8 +140,8 @@ static void set_layer(builder *b, int layer)
         p->comm += move_seconds(b, layer, back);
         p->bytes += move_bytes(b, layer, back);
     }
-    if (l->weight >= 0) set_chain(b, layer);
-    const double held = l->weight >= 0 ? parameters_of(b, layer) : 0;
+    if (tutti_layer_trains(b->net, l)) set_chain(b, layer);
+    const double held = parameters_of(b, layer);
     const double shown = (double)tutti_shape_floats(l->out) * b->options->batch / b->plan->nodes;
     p->memory = FLOAT_BYTES * (held * (2 + 1.0 / b->lives[layer]) + 2 * shown);
 }
@@ -156,7 +150,8 @@ static void set_layer(builder *b, int layer)
 
 static bool exchanges(const builder *b, int layer)
 {
-    return b->net->layers[layer].weight >= 0 && b->lives[layer] > 1 && !b->in_common;
+    return tutti_layer_trains(b->net, &b->net->layers[layer]) && b->lives[layer] > 1 &&
+           !b->in_common;
 }
 
 static void add_forward(builder *b, int layer)
@@ -170,7 +165,8 @@ static void add_forward(builder *b, int layer)
 static double move_back_seconds(const builder *b, int layer)
 {
     const tutti_layer *l = &b->net->layers[layer];
-    const bool hides = b->options->overlap && l->weight >= 0 && b->lives[layer] < b->plan->nodes;
+    const bool hides =
+        b->options->overlap && tutti_layer_trains(b->net, l) && b->lives[layer] < b->plan->nodes;
     const double hidden = hides ? b->out->layer[layer].compute.weights : 0;
     return l->trains_below ? fmax(move_seconds(b, layer, true) - hidden, 0) : 0;
 }
@@ -189,7 +185,7 @@ static void add_release(builder *b, int layer)
 
 static bool is_late(const builder *b, int layer)
 {
-    return layer < b->out->late && b->net->layers[layer].weight >= 0;
+    return layer < b->out->late && tutti_layer_trains(b->net, &b->net->layers[layer]);
 }
 
 static void add_backward(builder *b, int layer)

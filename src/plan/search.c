@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "nn/kinds/kind.h"
 
 enum { MOST_CHOICES = 64 };
 
@@ -31,7 +32,7 @@ typedef struct search {
 
 static bool may(const search *s, int layer, int groups)
 {
-    return tutti_plan_may(s->net, layer, s->nodes, groups);
+    return tutti_layer_can_split(&s->net->layers[layer], s->nodes, groups);
 }
 
 static tutti_status seconds_of(const search *s, const tutti_plan *plan, double *seconds)
@@ -139,7 +140,7 @@ static tutti_status find(search *s)
     for (int d = 1; d <= s->nodes; d++)
         if (s->nodes % d == 0 && s->choice_count < MOST_CHOICES) s->choices[s->choice_count++] = d;
     for (int i = 0; i < s->net->layer_count && s->split_count < 256; i++)
-        if (s->net->layers[i].kind == TUTTI_KIND_FC) s->splits[s->split_count++] = i;
+        if (s->net->layers[i].kind->splits) s->splits[s->split_count++] = i;
     TUTTI_TRY(tutti_plan_create(&s->best, s->net, s->nodes));
     TUTTI_TRY(tutti_plan_create(&s->trial, s->net, s->nodes));
     TUTTI_TRY(seconds_of(s, s->best, &s->best_seconds));

@@ -19,7 +19,7 @@ int tutti_slack_layers(const tutti_net *net, const tutti_plan *plan, const tutti
     for (int i = 0; i < p->layers; i++) step += all_passes(&p->layer[i].compute);
     for (int i = 0; i < p->layers && plan->groups[i] == plan->nodes; i++) {
         const tutti_layer_prediction *layer = &p->layer[i];
-        if (net->layers[i].weight >= 0) {
+        if (tutti_layer_trains(net, &net->layers[i])) {
             const double wanted = fmax(WANTED * step, EXCHANGES * layer->comm);
             weights += layer->compute.weights;
             enough = fmax(enough, wanted - forward + weights);

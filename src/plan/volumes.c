@@ -1,10 +1,12 @@
 #include "plan/volumes.h"
 
-tutti_balance_layer tutti_balance_of(const tutti_layer *l)
+/* A kernel that slides has four dimensions, a matrix two; layers with neither multiply nothing. */
+tutti_balance_layer tutti_balance_of(const tutti_net *net, const tutti_layer *l)
 {
-    if (l->kind == TUTTI_KIND_FC)
-        return (tutti_balance_layer){(double)tutti_shape_count(l->in), l->out.c, 1, 1, 1, 1, 1, 1};
-    if (l->kind != TUTTI_KIND_CONV) return (tutti_balance_layer){0};
-    return (tutti_balance_layer){l->in.c, l->out.c, l->window.s, l->window.r,
-                                 l->in.w, l->in.h,  l->out.w,    l->out.h};
+    if (!tutti_layer_trains(net, l)) return (tutti_balance_layer){0};
+    const tutti_param *w = &net->params[l->first_param];
+    if (w->dim_count == 2) return (tutti_balance_layer){w->dims[1], w->dims[0], 1, 1, 1, 1, 1, 1};
+    if (w->dim_count != 4) return (tutti_balance_layer){0};
+    return (tutti_balance_layer){w->dims[1], w->dims[0], w->dims[3], w->dims[2],
+                                 l->in.w,    l->in.h,    l->out.w,   l->out.h};
 }

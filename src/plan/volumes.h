@@ -5,7 +5,7 @@
 #include "nn/net.h"
 #include "plan/balance.h"
 
-/* Of a layer without parameters all is 0. */
-tutti_balance_layer tutti_balance_of(const tutti_layer *layer);
+/* Of a layer that multiplies nothing all is 0. */
+tutti_balance_layer tutti_balance_of(const tutti_net *net, const tutti_layer *layer);
 
 #endif

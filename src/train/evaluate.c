@@ -19,7 +19,7 @@ static void add_batch(const tutti_trainer *t, const tutti_batch *batch, tally *s
     const int classes = tutti_net_classes(t->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
     const float *losses = tutti_model_losses(t->model), *p = tutti_model_probabilities(t->model);
-    const int32_t *place = tutti_model_ranks(t->model);
+    const int32_t *place = tutti_model_beaten_by(t->model);
     for (int i = 0; i < batch->count; i++) {
         if (batch->labels[i] == TUTTI_LABEL_NONE) continue;
         sum->samples++;

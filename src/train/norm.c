@@ -33,18 +33,19 @@ static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t 
     for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
 }
 
+/* What the strip has of each trained parameter. */
 static void own_squares(tutti_trainer *t, const tutti_sync *s, square_list *out)
 {
-    const tutti_region *r = &s->region;
     const tutti_layer *layer = &t->net->layers[s->layer];
-    const size_t split = r->weight_count, weights = t->net->params[layer->weight].stored;
-    const size_t of_a_feature = weights / tutti_round_up((size_t)layer->out.c, 16);
-    const size_t weight_at = (size_t)r->first_feature * of_a_feature;
-    const size_t bias_at = weights + (size_t)r->first_feature;
-    const size_t middle = s->begin > split ? s->begin : s->end < split ? s->end : split;
     out->count = 0;
-    add_run(t, s, s->begin, middle, weight_at + s->begin, out);
-    add_run(t, s, middle, s->end, bias_at + (middle - split), out);
+    for (int i = 0; i < layer->param_count; i++) {
+        if (t->net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
+        const tutti_slice held = tutti_model_slice(t->model, layer->first_param + i);
+        const size_t at = held.offset - s->region.offset;
+        const size_t begin = s->begin > at ? s->begin : at;
+        const size_t end = s->end < at + held.count ? s->end : at + held.count;
+        add_run(t, s, begin, end, held.whole_at + (begin - at), out);
+    }
 }
 
 static int by_place(const void *a, const void *b)

@@ -45,22 +45,14 @@ static tutti_rows next_rows(const tutti_param *p, int first, int end)
     return (tutti_rows){first, end - first > most ? first + most : end};
 }
 
-/* The rows of a layer's tensors that this rank holds. */
-static tutti_rows held_rows(const tutti_trainer *t, int layer)
-{
-    const tutti_region r = tutti_model_region(t->model, layer);
-    const int outputs = t->net->layers[layer].out.c, end = r.first_feature + r.features;
-    return (tutti_rows){r.first_feature, end < outputs ? end : outputs};
-}
-
 /* ---- out ---- */
 
 /* The rows of a tensor that this rank writes: of those it holds, its share among those that hold
  * the same, in whole blocks. */
-static tutti_rows own_rows(const tutti_trainer *t, int layer)
+static tutti_rows own_rows(const tutti_trainer *t, int param)
 {
-    const int groups = t->plan->groups[layer], members = t->ranks / groups;
-    const tutti_rows held = held_rows(t, layer);
+    const int groups = t->plan->groups[t->net->params[param].layer], members = t->ranks / groups;
+    const tutti_rows held = tutti_model_slice(t->model, param).rows;
     const int blocks = tutti_ceil_div(held.end - held.first, TUTTI_BLOCK);
     const int group = t->rank / members;
     const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group + 1);
@@ -74,7 +66,7 @@ static tutti_status write_tensor(tutti_trainer *t, tutti_checkpoint *ck, tutti_c
     const tutti_param *p = &t->net->params[param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
     const size_t begin = s->region.offset;
-    const tutti_rows own = own_rows(t, s->layer);
+    const tutti_rows own = own_rows(t, param);
     for (tutti_rows r = {.end = own.first}; r.end < own.end;) {
         r = next_rows(p, r.end, own.end);
         tutti_model_export_rows(t->model, param, r, begin, begin + s->region.count, region,
@@ -89,8 +81,9 @@ static tutti_status write_layer(tutti_trainer *t, tutti_checkpoint *ck, tutti_ch
                                 const tutti_sync *s, const float *region)
 {
     const tutti_layer *l = &t->net->layers[s->layer];
-    TUTTI_TRY(write_tensor(t, ck, part, s, l->weight, region));
-    return l->bias < 0 ? TUTTI_OK : write_tensor(t, ck, part, s, l->bias, region);
+    for (int i = 0; i < l->param_count; i++)
+        TUTTI_TRY(write_tensor(t, ck, part, s, l->first_param + i, region));
+    return TUTTI_OK;
 }
 
 /* Collective among the layer's holders. The momentum of the whole region. */
@@ -231,7 +224,7 @@ static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file,
 {
     const tutti_param *p = &t->net->params[param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
-    const tutti_rows held = held_rows(t, p->layer);
+    const tutti_rows held = tutti_model_slice(t->model, param).rows;
     const tutti_sync *s = momentum ? &t->syncs[t->sync_of[p->layer]] : NULL;
     const size_t begin = s ? s->region.offset + s->begin : 0;
     const size_t end = s ? s->region.offset + s->end : tutti_model_parameter_floats(t->model);

@@ -72,7 +72,7 @@ tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news
     TUTTI_TRY(tutti_sync_finish(t, norm));
     t->compute += tutti_now() - start - t->data_wait - t->step_exposed;
     t->step++;
-    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_ranks(t->model), tutti_signals_asked(), news));
+    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_beaten_by(t->model), tutti_signals_asked(), news));
     t->stepping += tutti_now() - start;
     return TUTTI_OK;
 }

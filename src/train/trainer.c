@@ -48,27 +48,6 @@ static uint64_t first_64_bits(const char *hex)
     return strtoull(digits, NULL, 16);
 }
 
-/* What makes two nets the same: layers, shapes and parameters; not comments and suggestions. */
-static tutti_status hash_net(const tutti_net *net, char hex[TUTTI_HASH_HEX])
-{
-    tutti_hash *hash = NULL;
-    TUTTI_TRY(tutti_hash_create(&hash));
-    for (int i = 0; i < net->layer_count; i++) {
-        const tutti_layer *l = &net->layers[i];
-        char line[512];
-        const int n = snprintf(
-            line, sizeof line, "%s %s %d %d,%d,%d %d,%d,%d %dx%d/%d,%d+%d,%d %a\n", l->name,
-            tutti_kind_name(l->kind), (int)l->activation, l->in.c, l->in.h, l->in.w, l->out.c,
-            l->out.h, l->out.w, l->window.r, l->window.s, l->window.stride_h, l->window.stride_w,
-            l->window.pad_top, l->window.pad_left, (double)l->rate);
-        tutti_hash_add(hash, line, (size_t)n);
-        tutti_hash_add(hash, l->from, sizeof *l->from * (size_t)l->input_count);
-    }
-    tutti_hash_finish(hash, hex);
-    tutti_hash_destroy(&hash);
-    return TUTTI_OK;
-}
-
 static tutti_status open_data(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
@@ -94,9 +73,8 @@ static tutti_status open_net_and_data(tutti_trainer *t)
 {
     if (!t->options->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
     TUTTI_TRY(tutti_net_load(&t->net, t->options->net));
-    for (int i = 0; i < t->net->layer_count && !t->options->dropout; i++)
-        t->net->layers[i].rate = 0;
-    TUTTI_TRY(hash_net(t->net, t->net_hash));
+    if (!t->options->dropout) tutti_net_still(t->net);
+    TUTTI_TRY(tutti_net_hash(t->net, t->net_hash));
     TUTTI_TRY(open_data(t));
     return tutti_settings_resolve(&t->settings, t->options, t->net,
                                   tutti_data_count(t->data, TUTTI_SPLIT_TRAIN));
@@ -167,24 +145,16 @@ static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
     return tutti_model_create(&t->model, t->net, &o);
 }
 
-static const struct {
-    const char *name;
-    tutti_init init;
-} inits[] = {{"auto", TUTTI_INIT_AUTO},
-             {"he", TUTTI_INIT_HE},
-             {"xavier", TUTTI_INIT_XAVIER},
-             {"gaussian", TUTTI_INIT_GAUSSIAN}};
-
 static tutti_status init_model(tutti_trainer *t)
 {
     const char *text = t->options->init ? t->options->init : "auto";
     const size_t length = strcspn(text, ":");
     char *end = NULL;
     const double std = text[length] ? strtod(text + length + 1, &end) : 0;
-    for (size_t i = 0; i < sizeof inits / sizeof *inits; i++)
-        if (strlen(inits[i].name) == length && !strncmp(inits[i].name, text, length) &&
-            (!end || (!*end && std > 0 && inits[i].init == TUTTI_INIT_GAUSSIAN))) {
-            tutti_model_init(t->model, t->options->seed, inits[i].init, (float)std);
+    for (int i = 0; tutti_init_words[i]; i++)
+        if (strlen(tutti_init_words[i]) == length && !strncmp(tutti_init_words[i], text, length) &&
+            (!end || (!*end && std > 0 && i == TUTTI_INIT_GAUSSIAN))) {
+            tutti_model_init(t->model, t->options->seed, (tutti_init)i, (float)std);
             return TUTTI_OK;
         }
     return tutti_fail(TUTTI_ARGUMENT, "--init '%s' is not he, xavier, gaussian or gaussian:STD",

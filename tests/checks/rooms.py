@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""rooms.py SOURCE BUILD: the rooms call only downwards, in their includes and in their symbols."""
+"""rooms.py SOURCE BUILD: the rooms call only downwards, in their includes and in their symbols, and
+nobody but the table of kinds names a kind of layer."""
 import pathlib
 import re
 import subprocess
@@ -74,6 +75,9 @@ def check_symbols(build):
         room_of.update((name, room) for name in defines)
         users.append((path.name, room, needs))
     for name, room, needs in users:
+        if not name.startswith(("nn_kinds_", "meson-generated_.._nn_kinds_table")):
+            for symbol in sorted(s for s in needs if s.startswith("tutti_kind_")):
+                yield f"{name} names {symbol}: what others must know of a kind is in its record"
         for symbol in sorted(needs):
             other = room_of.get(symbol, room)
             if other != room and other not in BELOW.get(room, []):

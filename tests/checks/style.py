@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""style.py SOURCE: clang-format, the length of lines, functions and files, and that every public
-header is installed. Tables (between clang-format off and on) may be wider."""
+"""style.py SOURCE: clang-format, the length of lines, functions and files, no two structs of one
+name, and that every public header is installed. Tables (between clang-format off and on) may be
+wider, kernel bodies longer."""
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 
-LONGEST_LINE, LONGEST_FUNCTION, LONGEST_FILE = 100, 70, 800
+LONGEST_LINE, LONGEST_FUNCTION, LONGEST_FILE, LONGEST_TEST = 100, 60, 500, 700
+MEDIAN_FUNCTION = 12
 TEXTS = (".c", ".h", ".py", ".build", ".md")
 
 
@@ -30,8 +34,10 @@ def functions(lines):
 
 def check_file(path, name):
     lines = path.read_text().split("\n")
-    if path.suffix in (".c", ".h") and len(lines) - 1 > LONGEST_FILE:
-        yield f"{name}: {len(lines) - 1} lines, more than {LONGEST_FILE}"
+    longest = LONGEST_TEST if name.startswith("tests/") else LONGEST_FILE
+    is_body = name.endswith("_tmpl.c")
+    if path.suffix in (".c", ".h") and len(lines) - 1 > longest and not is_body:
+        yield f"{name}: {len(lines) - 1} lines, more than {longest}"
     is_table = False
     for number, line in enumerate(lines, 1):
         is_table = "clang-format off" in line or is_table and "clang-format on" not in line
@@ -39,10 +45,26 @@ def check_file(path, name):
             yield f"{name}:{number}: {len(line)} columns, more than {LONGEST_LINE}"
         if line != line.rstrip():
             yield f"{name}:{number}: blanks at the end of the line"
-    if path.suffix == ".c" and not name.endswith("_tmpl.c"):
+    if path.suffix == ".c" and not is_body:
         for number, length in functions(lines):
             if length > LONGEST_FUNCTION:
                 yield f"{name}:{number}: a function of {length} lines"
+
+
+def check_median(paths):
+    lengths = [length for p in paths for _, length in functions(p.read_text().split("\n"))]
+    if lengths and statistics.median(lengths) >= MEDIAN_FUNCTION:
+        yield f"the median function has {statistics.median(lengths)} lines"
+
+
+def check_structs(source, paths):
+    """A name that two structs have means two things to a reader."""
+    first = {}
+    for path in paths:
+        for name in re.findall(r"^(?:typedef )?struct (tutti_\w+) \{", path.read_text(), re.M):
+            if name in first:
+                yield f"{path.relative_to(source)}: another struct {name} is in {first[name]}"
+            first[name] = path.relative_to(source)
 
 
 def check_format(source, paths):
@@ -65,6 +87,9 @@ def main():
     paths = [p for p in tracked(source) if p.suffix in TEXTS]
     code = [p for p in paths if p.suffix in (".c", ".h")]
     complaints = [c for p in paths for c in check_file(p, str(p.relative_to(source)))]
+    own = [p for p in code if p.relative_to(source).parts[0] in ("src", "include", "cli", "sim")]
+    complaints += [*check_median(own)]
+    complaints += check_structs(source, [p for p in own if p.suffix == ".h"])
     complaints += [*check_format(source, code), *check_installed(source)]
     if len(code) < 20:
         complaints.append("hardly any source files: is this check looking at them?")

@@ -18,7 +18,9 @@ static void check(const tutti_net *net, const tutti_plan *plan)
     tutti_plan *again = NULL;
     char *text = NULL;
     for (int i = 0; i < plan->layers; i++)
-        if (plan->groups[i] != NODES && !tutti_plan_may(net, i, NODES, plan->groups[i])) abort();
+        if (plan->groups[i] != NODES &&
+            !tutti_layer_can_split(&net->layers[i], NODES, plan->groups[i]))
+            abort();
     if (tutti_plan_text(&text, plan, net) != TUTTI_OK) abort();
     if (tutti_plan_parse(&again, net, NODES, "again", text) != TUTTI_OK) abort();
     if (memcmp(plan->groups, again->groups, (size_t)plan->layers * sizeof *plan->groups)) abort();

@@ -1,0 +1,149 @@
+/* Convolution. */
+#include "nn/kinds/conv.h"
+
+#include "nn/kinds/weights.h"
+#include "nn/kinds/window.h"
+
+typedef struct options {
+    int features, groups;
+    tutti_window window;
+    tutti_weights weights;
+} options;
+
+static const options defaults = {
+    .groups = 1,
+    .window = {.stride = {1, 1}, .dilation = {1, 1}},
+    .weights = TUTTI_WEIGHTS_DEFAULTS,
+};
+
+// clang-format off
+static const tutti_key keys[] = {
+    TUTTI_WINDOW_KEYS(options, window),
+    {"dilation", TUTTI_KEY_PAIR, offsetof(options, window.dilation), 1, 4096, false, NULL},
+    {"groups", TUTTI_KEY_INT, offsetof(options, groups), 1, TUTTI_MAX_FEATURES, false, NULL},
+    TUTTI_WEIGHTS_KEYS(options, weights),
+    {.name = NULL}};
+// clang-format on
+
+tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
+{
+    const options *o = layer->options;
+    const tutti_window *w = &o->window;
+    return (tutti_conv_shape){
+        .c = layer->in.c,
+        .h = layer->in.h,
+        .w = layer->in.w,
+        .k = o->features,
+        .r = w->kernel[0],
+        .s = w->kernel[1],
+        .stride_h = w->stride[0],
+        .stride_w = w->stride[1],
+        .dilation_h = w->dilation[0],
+        .dilation_w = w->dilation[1],
+        .pad_top = w->pad[0],
+        .pad_bottom = w->pad[0],
+        .pad_left = w->pad[1],
+        .pad_right = w->pad[1],
+        .groups = o->groups,
+        .compact = layer->form == TUTTI_FORM_COMPACT,
+    };
+}
+
+static tutti_status complete(tutti_net *net, tutti_layer *layer)
+{
+    options *o = layer->options;
+    const int r = o->window.kernel[0], s = o->window.kernel[1];
+    TUTTI_TRY(tutti_window_slide(&o->window, layer));
+    if (layer->in.c % o->groups || o->features % o->groups)
+        return tutti_fail(TUTTI_SHAPE,
+                          "%s: groups=%d must divide its %d input channels and its %d features",
+                          layer->name, o->groups, layer->in.c, o->features);
+    const int channels = layer->in.c / o->groups;
+    layer->out.c = o->features;
+    layer->form = tutti_layer_reads_compact(net, layer) ? TUTTI_FORM_COMPACT : TUTTI_FORM_BLOCKED;
+    layer->macs = (uint64_t)o->features * (uint64_t)channels * (uint64_t)(r * s) *
+                  (uint64_t)layer->out.h * (uint64_t)layer->out.w;
+    const tutti_param weight = {
+        .dim_count = 4,
+        .dims = {o->features, channels, r, s},
+        .layout = {o->features, channels, r, s, layer->form == TUTTI_FORM_COMPACT}};
+    return tutti_layer_add_weights(net, layer, &o->weights, &weight);
+}
+
+static void work(const tutti_layer *layer, char text[32])
+{
+    const options *o = layer->options;
+    tutti_window_work(&o->window, o->groups, text);
+}
+
+static tutti_status create(void **own, const tutti_layer *layer, const tutti_setup *setup)
+{
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    tutti_conv *conv = NULL;
+    TUTTI_TRY(tutti_conv_create(&conv, &shape, setup->row, setup->caches, setup->samples,
+                                setup->threads));
+    *own = conv;
+    return TUTTI_OK;
+}
+
+static void destroy(void *own)
+{
+    tutti_conv *conv = own;
+    tutti_conv_destroy(&conv);
+}
+
+static size_t scratch(const void *own, int samples)
+{
+    (void)samples;
+    return tutti_conv_scratch(own);
+}
+
+static tutti_task task_of(const tutti_call *c)
+{
+    return (tutti_task){
+        .team = c->exec.team, .scratch = c->scratch, .n = c->out.n, .grains = c->grains};
+}
+
+static void forward(const tutti_call *c)
+{
+    const tutti_task task = task_of(c);
+    const float *bias = c->layer->param_count > 1 ? c->param[1] : NULL;
+    tutti_conv_forward(c->own, &task, c->in->x, c->param[0], bias, c->relu, c->y);
+}
+
+static void backward_parameters(const tutti_call *c)
+{
+    const tutti_task task = task_of(c);
+    float *db = c->layer->param_count > 1 ? c->gradient[1] : NULL;
+    tutti_conv_backward_weights(c->own, &task, c->in->x, c->dy, c->gradient[0], db);
+}
+
+static void backward_data(const tutti_call *c)
+{
+    const tutti_task task = task_of(c);
+    tutti_conv_backward_data(c->own, &task, c->dy, c->param[0], c->in->gate, c->in->dx);
+}
+
+const tutti_kind tutti_kind_conv = {
+    .word = "conv",
+    .what = "convolution",
+    .argument = {"features", TUTTI_KEY_INT, offsetof(options, features), 1, TUTTI_MAX_FEATURES,
+                 true, NULL},
+    .wants = "a number of features",
+    .keys = keys,
+    .options_size = sizeof(options),
+    .defaults = &defaults,
+    .takes_activation = true,
+    .complete = complete,
+    .work = work,
+    .rate = "conv",
+    .fuses_gate = true,
+    .takes_gate = true,
+    .again = TUTTI_AGAIN_X_PARAMETERS,
+    .create = create,
+    .destroy = destroy,
+    .scratch = scratch,
+    .forward = forward,
+    .backward_parameters = backward_parameters,
+    .backward_data = backward_data,
+};

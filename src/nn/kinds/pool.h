@@ -1,0 +1,22 @@
+/* What max and average pooling have in common: options and shapes. */
+#ifndef TUTTI_NN_KINDS_POOL_H
+#define TUTTI_NN_KINDS_POOL_H
+
+#include "kernel/pool.h"
+#include "nn/kinds/window.h"
+
+typedef struct tutti_pool_options {
+    tutti_window window;
+    bool global; /* the window is the whole input */
+} tutti_pool_options;
+
+extern const tutti_pool_options tutti_pool_defaults;
+extern const tutti_key tutti_pool_keys[];
+
+tutti_status tutti_pool_complete(tutti_net *net, tutti_layer *layer) TUTTI_MUST_CHECK;
+void tutti_pool_work(const tutti_layer *layer, char text[32]);
+
+/* The shape such a layer hands to the kernels. */
+tutti_pool_shape tutti_pool_layer_shape(const tutti_layer *layer);
+
+#endif

@@ -1,0 +1,25 @@
+/* Windows that slide over an image: options, and the size of what comes out. */
+#ifndef TUTTI_NN_KINDS_WINDOW_H
+#define TUTTI_NN_KINDS_WINDOW_H
+
+#include "nn/kinds/kind.h"
+
+/* Pairs are height, width. */
+typedef struct tutti_window {
+    int kernel[2], stride[2], pad[2], dilation[2];
+} tutti_window;
+
+// clang-format off
+#define TUTTI_WINDOW_KEYS(options, field)                                                          \
+    {"kernel", TUTTI_KEY_PAIR, offsetof(options, field.kernel), 1, 4096, false, NULL},             \
+    {"stride", TUTTI_KEY_PAIR, offsetof(options, field.stride), 1, 4096, false, NULL},             \
+    {"pad",    TUTTI_KEY_PAIR, offsetof(options, field.pad),    0, 4096, false, NULL}
+// clang-format on
+
+/* Checks that the window, all of which is set, fits, and sets height and width of layer->out. */
+tutti_status tutti_window_slide(const tutti_window *window, tutti_layer *layer) TUTTI_MUST_CHECK;
+
+/* "3x3/1", with what else is not as usual: "3x3/1x2,g32,d2x2". */
+void tutti_window_work(const tutti_window *window, int groups, char text[32]);
+
+#endif
