@@ -45,6 +45,31 @@ void relu_backward(const work *w)
     }
 }
 
+static double slope_of(const work *w)
+{
+    return w->o->slope > 0 ? w->o->slope : (double)0.01f;
+}
+
+void leaky_forward(const work *w)
+{
+    const value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double slope = x->v[i] > 0 ? 1 : slope_of(w);
+        w->out->v[i] = slope * x->v[i];
+        w->out->v_error[i] =
+            square(doubtful(x, i) ? 1 : slope) * x->v_error[i] + square(U * w->out->v[i]);
+    }
+}
+
+void leaky_backward(const work *w)
+{
+    value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double d = w->out->d[i], slope = x->v[i] > 0 ? 1 : slope_of(w);
+        add_d(x, i, slope * d, w->out->d_error[i] + (doubtful(x, i) ? square(d) : 0));
+    }
+}
+
 /* y = f(x), with the derivative and f's own error. */
 static void set_activated(const work *w, size_t i, double y, double slope)
 {

@@ -27,6 +27,7 @@ static const kind kinds[] = {
     {"maxpool", NO_ARGUMENT, false, shape_pool, maxpool_forward, maxpool_backward},
     {"avgpool", NO_ARGUMENT, false, shape_pool, avgpool_forward, avgpool_backward},
     {"relu", NO_ARGUMENT, false, shape_same, relu_forward, relu_backward},
+    {"leakyrelu", NO_ARGUMENT, false, shape_same, leaky_forward, leaky_backward},
     {"sigmoid", NO_ARGUMENT, false, shape_same, sigmoid_forward, sigmoid_backward},
     {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},
     {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
@@ -126,7 +127,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_pair(word, "kernel", o->kernel) || read_pair(word, "stride", o->stride)) return;
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
-    if (read_real(word, "k", &o->k)) return;
+    if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
     if (read_real(word, "std", &ignored) || read_real(word, "bias", &ignored)) return;
     if (!strncmp(word, "init=", 5)) return;
     if (read_pair(word, "groups", pair)) o->groups = pair[0];

@@ -4,6 +4,7 @@
 
 #include <float.h>
 
+#include "kernel/elementwise.h"
 #include "kernel/ops.h"
 #include "kernel/ref_ops.h"
 
@@ -108,6 +109,36 @@ VALUE(want_relu_backward)
     UNUSED;
     return b <= 0.0 ? 0.0 : a;
 }
+static void run_leaky(const run *r, size_t n, tutti_elementwise_fn *kernel, tutti_elementwise job)
+{
+    job.factor = 0.3f;
+    tutti_elementwise_run(r->exec.team, kernel, &job, n);
+}
+APPLY(leaky)
+{
+    (void)b, (void)mask;
+    run_leaky(r, n, r->exec.row->ops->leaky, (tutti_elementwise){.a = a->data, .y = y});
+}
+VALUE(want_leaky)
+{
+    UNUSED;
+    return a > 0 ? a : (double)0.3f * a;
+}
+VALUE(bound_leaky)
+{
+    UNUSED;
+    return half * fabs(0.31 * a);
+}
+APPLY(leaky_backward)
+{
+    const tutti_elementwise job = {.a = a->data, .b = b->data, .mask = mask->data, .y = y};
+    run_leaky(r, n, r->exec.row->ops->leaky_backward, job);
+}
+VALUE(want_leaky_backward)
+{
+    UNUSED;
+    return b > 0 ? a : (double)0.3f * a;
+}
 APPLY(tanh)
 {
     (void)b, (void)mask;
@@ -154,6 +185,8 @@ static const pass passes[] = {
     {"axpy", apply_axpy, want_axpy, bound_axpy, false, true},
     {"relu", apply_relu, want_relu, exact, false, false},
     {"relu backward", apply_relu_backward, want_relu_backward, exact, false, false},
+    {"leaky", apply_leaky, want_leaky, bound_leaky, false, false},
+    {"leaky backward", apply_leaky_backward, want_leaky_backward, bound_leaky, true, false},
     {"tanh", apply_tanh, want_tanh, bound_tanh, false, false},
     {"sigmoid backward", apply_sigmoid_backward, want_sigmoid_backward, bound_slope, true, false},
     {"tanh backward", apply_tanh_backward, want_tanh_backward, bound_slope, true, false},

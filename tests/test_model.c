@@ -51,7 +51,18 @@ static const char blocks[] = "input 3 3 3\n"
                              "sum add f g s\n"
                              "o fc 4\n"
                              "loss softmax\n";
-static const char *const nets[] = {everything, mlp, blocks};
+static const char leaks[] = "input 3 6 6\n"
+                            "c1 conv 20 kernel=3 leakyrelu\n"
+                            "l leakyrelu slope=0.25\n"
+                            "c2 conv 10 kernel=3 relu\n"
+                            "m leakyrelu slope=0.5\n"
+                            "d dropout 0.2\n"
+                            "f1 fc 70 leakyrelu\n"
+                            "f2 fc 20 relu from=d\n"
+                            "cat concat f1 f2 leakyrelu\n"
+                            "f3 fc 5\n"
+                            "loss softmax\n";
+static const char *const nets[] = {everything, mlp, blocks, leaks};
 
 /* ---- joining what workers found ---- */
 

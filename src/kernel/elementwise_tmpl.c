@@ -59,6 +59,32 @@ FLAT(relu)
     }
 }
 
+/* a where by > 0, else factor * a */
+INLINE vf leaking(vf a, vf by, vf factor)
+{
+    return vf_select(vf_gt(by, vf_zero()), a, vf_mul(factor, a));
+}
+
+FLAT(leaky)
+{
+    const vf factor = vf_set1(f->factor);
+    EACH(i)
+    {
+        const vf a = vf_take(f->a + i);
+        vf_put(f->y + i, leaking(a, a, factor), stream);
+    }
+}
+
+FLAT(leaky_backward)
+{
+    const vf factor = vf_set1(f->factor);
+    EACH(i)
+    {
+        const vf dx = leaking(vf_take(f->a + i), vf_take(f->b + i), factor);
+        vf_put(f->y + i, masked(dx, f->mask, i), stream);
+    }
+}
+
 FLAT(mask)
 {
     EACH(i) vf_put(f->y + i, masked(vf_take(f->a + i), f->mask, i), stream);

@@ -66,6 +66,8 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, axpy)             /* y = factor * a + y */   \
     X(tutti_elementwise_fn, relu)                                        \
     X(tutti_elementwise_fn, mask)             /* y = a, 0 by mask */     \
+    X(tutti_elementwise_fn, leaky)            /* y = a > 0 ? a : factor a */ \
+    X(tutti_elementwise_fn, leaky_backward)   /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sigmoid)                                     \
     X(tutti_elementwise_fn, sigmoid_backward) /* dy = a, output = b */   \
     X(tutti_elementwise_fn, tanh)                                        \
