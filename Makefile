@@ -36,6 +36,16 @@ check-bits: setup all
 	@tests/bits/recorded.py $(BUILD)/tutti --full
 	@tests/bits/check.py $(BUILD)/tutti --full
 
+# Random nets for an hour, other ones each time; make check-random FOR=600 SEED=7 (seconds; the first).
+FOR ?= 3600
+ifndef SEED
+SEED := $(shell date +%s)
+endif
+check-random: setup all
+	@OMP_WAIT_POLICY=passive $(BUILD)/tests/test_random --seed $(SEED) --seconds $$(($(FOR) / 2))
+	@tests/bits/random_nets.py $(BUILD)/tutti $(BUILD)/tests/test_random --seed $(SEED) \
+	    --seconds $$(($(FOR) / 2))
+
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package).
 check-torch: all
 	@tools/setup torch
@@ -80,4 +90,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-san check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-random check-san check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build

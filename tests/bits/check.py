@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import runs
-from runs import ENV
+from runs import ENV, same
 
 HERE = pathlib.Path(__file__).parent
 TUTTI = sys.argv[1]
@@ -23,7 +23,6 @@ FULL = "--full" in sys.argv
 FILTER = sys.argv[sys.argv.index("--filter") + 1] if "--filter" in sys.argv else ""
 NETS = HERE.parent / "nets"
 SMALL = [str(HERE / "small.net"), "--data", "synthetic", "--grains", "8"]
-FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
 
 
 def command(run, ranks, *options):
@@ -32,20 +31,6 @@ def command(run, ranks, *options):
 
 def train(run, ranks, *options, env=None):
     return runs.train(TUTTI, run, ranks, *options, env=env)
-
-
-def losses(run):
-    rows = [json.loads(line) for line in open(run / "metrics.jsonl")]
-    return [{k: v for k, v in row.items() if k != "time"} for row in rows
-            if row["phase"] in ("train", "test")]
-
-
-def same(a, b, metrics=True):
-    for name in FILES:
-        if (a / "latest" / name).read_bytes() != (b / "latest" / name).read_bytes():
-            raise AssertionError(f"{a}/latest/{name} and {b}/latest/{name} differ")
-    if metrics and losses(a) != losses(b):
-        raise AssertionError(f"the metrics of {a} and {b} differ")
 
 
 def plan_file(folder, text):

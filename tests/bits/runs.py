@@ -1,9 +1,11 @@
 """Runs of tutti train for the checks of equal bits, and how their cases are counted."""
 import functools
+import json
 import os
 import subprocess
 
 ISAS = ("scalar", "avx2", "avx512")
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
            OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
            OMPI_MCA_hwloc_base_binding_policy="none")
@@ -30,6 +32,21 @@ def has(tutti, isa):
     if done.returncode and "is not one of" not in done.stderr:
         raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.returncode == 0
+
+
+def losses(run):
+    rows = [json.loads(line) for line in open(run / "metrics.jsonl")]
+    return [{k: v for k, v in row.items() if k != "time"} for row in rows
+            if row["phase"] in ("train", "test")]
+
+
+def same(a, b, metrics=True):
+    """The same bytes in the last checkpoint, the same losses at every step."""
+    for name in FILES:
+        if (a / "latest" / name).read_bytes() != (b / "latest" / name).read_bytes():
+            raise AssertionError(f"{a}/latest/{name} and {b}/latest/{name} differ")
+    if metrics and losses(a) != losses(b):
+        raise AssertionError(f"the metrics of {a} and {b} differ")
 
 
 def report(case, run):

@@ -1,0 +1,420 @@
+#include "random_net.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct maker {
+    random_net *net;
+    random_numbers numbers;
+    double budget; /* multiply-adds that may still be spent on a sample */
+    bool trains;   /* something has parameters */
+} maker;
+
+/* ---- numbers ---- */
+
+/* SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). */
+int random_below(random_numbers *numbers, int bound)
+{
+    uint64_t z = numbers->state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (int)((z ^ (z >> 31)) % (uint64_t)bound);
+}
+
+static int below(maker *m, int bound)
+{
+    return random_below(&m->numbers, bound);
+}
+
+static bool one_in(maker *m, int n)
+{
+    return below(m, n) == 0;
+}
+
+#define ONE_OF(m, list) (list)[below(m, (int)(sizeof(list) / sizeof *(list)))]
+
+/* ---- text ---- */
+
+static void say(maker *m, const char *format, ...)
+{
+    const size_t used = strlen(m->net->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(m->net->text + used, sizeof m->net->text - used, format, args);
+    va_end(args);
+}
+
+static random_layer *value_at(maker *m, int value)
+{
+    return &m->net->values[value];
+}
+
+static int last_value(const maker *m)
+{
+    return m->net->layer_count;
+}
+
+static int pixels(const random_layer *v)
+{
+    return v->h * v->w;
+}
+
+/* Begins the line of a layer that reads 'from' first. */
+static random_layer *begin(maker *m, const char *kind, int from)
+{
+    random_layer *layer = value_at(m, ++m->net->layer_count);
+    snprintf(layer->name, sizeof layer->name, "%c%d", kind[0], m->net->layer_count);
+    layer->from[layer->from_count++] = from;
+    value_at(m, from)->readers++;
+    layer->c = value_at(m, from)->c;
+    layer->h = value_at(m, from)->h;
+    layer->w = value_at(m, from)->w;
+    say(m, "%s %s", layer->name, kind);
+    return layer;
+}
+
+/* Ends it; the layer above need not be named. */
+static void end(maker *m, int from)
+{
+    if (from != last_value(m) - 1 || one_in(m, 4)) say(m, " from=%s", value_at(m, from)->name);
+    say(m, "\n");
+}
+
+static void say_pair(maker *m, const char *key, const int pair[2])
+{
+    if (pair[0] == pair[1]) say(m, " %s=%d", key, pair[0]);
+    else say(m, " %s=%dx%d", key, pair[0], pair[1]);
+}
+
+static void say_activation(maker *m)
+{
+    static const char *const words[] = {"", "", "", "", " relu", " relu", " sigmoid", " tanh"};
+    say(m, "%s", ONE_OF(m, words));
+}
+
+static void say_weights(maker *m)
+{
+    static const char *const biases[] = {"", "", "", " bias=0.125", " nobias"};
+    static const char *const inits[] = {
+        "", "", "", " init=xavier", " init=he", " init=gaussian std=0.25"};
+    say(m, "%s%s", ONE_OF(m, biases), ONE_OF(m, inits));
+    m->trains = true;
+}
+
+/* ---- layers; each adds one that reads value 'from', or returns false if it does not fit ---- */
+
+/* Channels of convolutions: one, several, blocks of 16 and around them. */
+static int some_channels(maker *m)
+{
+    static const int channels[] = {1, 2, 3, 5, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 48};
+    return ONE_OF(m, channels);
+}
+
+/* Features of fc: blocks of 64 are what may be split. */
+static int some_features(maker *m)
+{
+    static const int features[] = {1,  2,   7,   10,  16,  17,  33,  48,  63,  64, 65,
+                                   70, 100, 127, 128, 129, 130, 192, 200, 257, 320};
+    return ONE_OF(m, features);
+}
+
+static bool spend(maker *m, double macs)
+{
+    if (macs > m->budget) return false;
+    m->budget -= macs;
+    return true;
+}
+
+/* Slides a window over the value; false if it does not fit. */
+static bool slide(const random_layer *in, const int kernel[2], const int stride[2],
+                  const int pad[2], const int dilation[2], int out[2])
+{
+    const int size[2] = {in->h, in->w};
+    for (int i = 0; i < 2; i++) {
+        const int reach = (kernel[i] - 1) * dilation[i] + 1;
+        if (size[i] + 2 * pad[i] < reach) return false;
+        out[i] = (size[i] + 2 * pad[i] - reach) / stride[i] + 1;
+    }
+    return true;
+}
+
+/* Two of 1 .. most, mostly equal. */
+static void some_pair(maker *m, int least, int most, int pair[2])
+{
+    pair[0] = pair[1] = least + below(m, most - least + 1);
+    if (one_in(m, 5)) pair[1] = least + below(m, most - least + 1);
+}
+
+static int common_divisor(maker *m, int a, int b)
+{
+    int divisors[64], count = 0;
+    for (int d = 1; d <= a && d <= b && count < 64; d++)
+        if (a % d == 0 && b % d == 0) divisors[count++] = d;
+    return divisors[below(m, count)];
+}
+
+static bool make_conv(maker *m, int from)
+{
+    const random_layer in = *value_at(m, from);
+    const int k = one_in(m, 4) ? in.c : some_channels(m);
+    const int groups = one_in(m, 3) ? common_divisor(m, in.c, k) : 1;
+    int kernel[2] = {3, 3}, stride[2] = {1, 1}, pad[2], dilation[2] = {1, 1}, out[2];
+    if (one_in(m, 3)) kernel[0] = kernel[1] = 1;
+    else if (one_in(m, 2)) some_pair(m, 1, 5, kernel);
+    if (one_in(m, 3)) some_pair(m, 1, 3, stride);
+    if (one_in(m, 4)) some_pair(m, 1, 3, dilation);
+    some_pair(m, 0, one_in(m, 8) ? 4 : kernel[0] / 2, pad);
+    if (!slide(&in, kernel, stride, pad, dilation, out)) return false;
+    const double taps = (double)kernel[0] * kernel[1];
+    if (!spend(m, taps * in.c / groups * k * out[0] * out[1])) return false;
+    random_layer *layer = begin(m, "conv", from);
+    layer->c = k, layer->h = out[0], layer->w = out[1];
+    say(m, " %d", k);
+    say_pair(m, "kernel", kernel);
+    if (stride[0] * stride[1] > 1) say_pair(m, "stride", stride);
+    if (pad[0] + pad[1] > 0) say_pair(m, "pad", pad);
+    if (dilation[0] * dilation[1] > 1) say_pair(m, "dilation", dilation);
+    if (groups > 1) say(m, " groups=%d", groups);
+    say_activation(m);
+    say_weights(m);
+    end(m, from);
+    return true;
+}
+
+static bool make_fc_of(maker *m, int from, int features)
+{
+    const random_layer *in = value_at(m, from);
+    if (!spend(m, (double)in->c * pixels(in) * features)) return false;
+    random_layer *layer = begin(m, "fc", from);
+    layer->fc = true;
+    layer->c = features, layer->h = layer->w = 1;
+    say(m, " %d", features);
+    say_activation(m);
+    say_weights(m);
+    end(m, from);
+    return true;
+}
+
+static bool make_fc(maker *m, int from)
+{
+    return make_fc_of(m, from, some_features(m));
+}
+
+static bool make_global_pool(maker *m, int from)
+{
+    random_layer *layer = begin(m, one_in(m, 2) ? "avgpool" : "maxpool", from);
+    layer->h = layer->w = 1;
+    say(m, " global");
+    end(m, from);
+    return true;
+}
+
+static bool make_pool(maker *m, int from)
+{
+    const random_layer in = *value_at(m, from);
+    int kernel[2], stride[2], pad[2], out[2];
+    if (one_in(m, 6)) return make_global_pool(m, from);
+    some_pair(m, 1, 4, kernel);
+    some_pair(m, 1, 3, stride);
+    const bool own = one_in(m, 2);
+    for (int i = 0; i < 2; i++) {
+        if (!own) stride[i] = kernel[i];
+        pad[i] = one_in(m, 3) ? below(m, kernel[i] / 2 + 1) : 0;
+    }
+    if (!slide(&in, kernel, stride, pad, (int[2]){1, 1}, out)) return false;
+    random_layer *layer = begin(m, one_in(m, 2) ? "avgpool" : "maxpool", from);
+    layer->h = out[0], layer->w = out[1];
+    say_pair(m, "kernel", kernel);
+    if (own) say_pair(m, "stride", stride);
+    if (pad[0] + pad[1] > 0) say_pair(m, "pad", pad);
+    end(m, from);
+    return true;
+}
+
+static bool make_activation(maker *m, int from)
+{
+    static const char *const kinds[] = {"relu", "sigmoid", "tanh"};
+    begin(m, ONE_OF(m, kinds), from)->elementwise = true;
+    end(m, from);
+    return true;
+}
+
+static bool make_dropout(maker *m, int from)
+{
+    static const char *const rates[] = {"0", "0.1", "0.25", "0.5", "0.5", "0.9"};
+    begin(m, "dropout", from)->elementwise = true;
+    say(m, " %s", ONE_OF(m, rates));
+    end(m, from);
+    return true;
+}
+
+static bool make_lrn(maker *m, int from)
+{
+    static const char *const options[] = {"", " alpha=0.5", " alpha=0.1 beta=0.5", " k=2 alpha=1",
+                                          " alpha=0.5 beta=1 k=0.5"};
+    begin(m, "lrn", from);
+    say(m, " %d%s", 1 + below(m, 7), ONE_OF(m, options));
+    end(m, from);
+    return true;
+}
+
+/* Values that 'from' can be joined with: of its shape, or only of its height and width. */
+static int partners(maker *m, int from, bool same_channels, int *list)
+{
+    const random_layer *a = value_at(m, from);
+    int count = 0;
+    for (int i = 0; i <= last_value(m); i++) {
+        const random_layer *b = value_at(m, i);
+        const bool fits = a->h == b->h && a->w == b->w && (a->c == b->c || !same_channels);
+        if (fits && (i != from || one_in(m, 4))) list[count++] = i;
+    }
+    return count;
+}
+
+static void join(maker *m, const char *kind, const int *from, int count)
+{
+    random_layer *layer = begin(m, kind, from[0]);
+    say(m, " %s", value_at(m, from[0])->name);
+    layer->concat = kind[0] == 'c';
+    for (int i = 1; i < count; i++) {
+        layer->from[layer->from_count++] = from[i];
+        value_at(m, from[i])->readers++;
+        if (layer->concat) layer->c += value_at(m, from[i])->c;
+        say(m, " %s", value_at(m, from[i])->name);
+    }
+    say_activation(m);
+    say(m, "\n");
+}
+
+static bool make_join(maker *m, int from, bool concat)
+{
+    int list[RANDOM_LAYERS + 1], chosen[4] = {from}, channels = value_at(m, from)->c;
+    const int count = partners(m, from, !concat, list), most = 2 + below(m, 3);
+    int n = 1;
+    while (count && n < most) {
+        const int other = list[below(m, count)];
+        if (other == 0 && n >= 2 && !INPUT_BEHIND_TWO_NAMES) break;
+        chosen[n++] = other;
+        channels += value_at(m, other)->c;
+    }
+    if (n < 2 || (concat && channels > (pixels(value_at(m, from)) > 1 ? 100 : 700))) return false;
+    join(m, concat ? "concat" : "add", chosen, n);
+    return true;
+}
+
+static bool make_add(maker *m, int from)
+{
+    return make_join(m, from, false);
+}
+
+static bool make_concat(maker *m, int from)
+{
+    return make_join(m, from, true);
+}
+
+/* ---- the whole ---- */
+
+static void make_input(maker *m)
+{
+    static const int features[] = {1, 2, 5, 15, 16, 17, 31, 33, 40, 64, 100};
+    static const int channels[] = {1, 1, 2, 3, 3, 3, 4, 5, 8, 15, 16, 17, 20, 32, 33, 48};
+    random_layer *input = value_at(m, 0);
+    snprintf(input->name, sizeof input->name, "input");
+    if (one_in(m, 5)) {
+        input->c = ONE_OF(m, features);
+        input->h = input->w = 1;
+        say(m, "input %d\n", input->c);
+        return;
+    }
+    input->c = ONE_OF(m, channels);
+    input->h = 1 + below(m, 13);
+    input->w = one_in(m, 2) ? input->h : 1 + below(m, 13);
+    say(m, "input %d %d %d\n", input->c, input->h, input->w);
+}
+
+/* Mostly the last value, else one that nobody reads yet, or any. */
+static int some_value(maker *m)
+{
+    const int last = last_value(m);
+    if (!one_in(m, 3)) return last;
+    if (one_in(m, 2)) return below(m, last + 1);
+    for (int i = last; i > 0; i--)
+        if (!value_at(m, i)->readers && one_in(m, 2)) return i;
+    return last;
+}
+
+static void make_layer(maker *m)
+{
+    static bool (*const makers[])(maker *, int) = {
+        make_conv, make_conv,       make_conv,    make_conv, make_fc,  make_fc,
+        make_pool, make_activation, make_dropout, make_lrn,  make_add, make_concat,
+    };
+    for (int tries = 0; tries < 20; tries++)
+        if (ONE_OF(m, makers)(m, some_value(m))) return;
+}
+
+static int unread(maker *m, int *list)
+{
+    int count = 0;
+    for (int i = 1; i <= last_value(m); i++)
+        if (!value_at(m, i)->readers) list[count++] = i;
+    return count;
+}
+
+/* Brings what nobody reads together: one value is left. */
+static int gather(maker *m)
+{
+    int list[RANDOM_LAYERS + 1];
+    while (unread(m, list) > 1) {
+        const random_layer *a = value_at(m, list[0]), *b = value_at(m, list[1]);
+        if (a->h == b->h && a->w == b->w)
+            join(m, a->c == b->c && one_in(m, 2) ? "add" : "concat", list, 2);
+        else if (pixels(a) > 1) make_global_pool(m, list[0]);
+        else make_global_pool(m, list[1]);
+    }
+    return list[0];
+}
+
+static void make_loss(maker *m, int from)
+{
+    static const int classes[] = {2, 3, 5, 7, 10, 16, 17, 33, 64, 65, 70, 130};
+    const random_layer *in = value_at(m, from);
+    if (in->c * pixels(in) > 600) {
+        make_global_pool(m, from);
+        from = last_value(m);
+        in = value_at(m, from);
+    }
+    if (pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3)) {
+        m->budget = 1e9;
+        make_fc_of(m, from, ONE_OF(m, classes));
+        from = last_value(m);
+    }
+    begin(m, "softmax", from);
+    end(m, from);
+}
+
+/* Marks every fc that a concat reads, directly or through layers that follow its split. */
+static void mark_whole(maker *m, int value)
+{
+    random_layer *v = value_at(m, value);
+    v->whole |= v->fc && !CONCAT_BEHIND_SPLIT_FC;
+    if (v->elementwise) mark_whole(m, v->from[0]);
+}
+
+void random_net_make(random_net *net, uint64_t seed)
+{
+    static const double budgets[] = {1e4, 3e4, 1e5, 3e5};
+    maker m = {.net = net, .numbers = {seed * 0xD1342543DE82EF95u}};
+    memset(net, 0, sizeof *net);
+    m.budget = ONE_OF(&m, budgets);
+    make_input(&m);
+    const int layers = 1 + below(&m, one_in(&m, 3) ? 14 : 6);
+    for (int i = 0; i < layers; i++) make_layer(&m);
+    if (!last_value(&m)) make_fc_of(&m, 0, 3);
+    make_loss(&m, gather(&m));
+    for (int i = 1; i <= net->layer_count; i++)
+        for (int k = 0; net->values[i].concat && k < net->values[i].from_count; k++)
+            mark_whole(&m, net->values[i].from[k]);
+}
