@@ -270,18 +270,12 @@ static void print_foot(const table *report, const layers_options *o)
 
 /* ---- setting up ---- */
 
-/* A thread's own part of each cache. */
 static tutti_status find_caches(tutti_caches *out)
 {
     tutti_topology *t = NULL;
     TUTTI_TRY(tutti_topology_open(&t));
-    size_t bytes[4];
-    for (int level = 1; level <= 3; level++) {
-        const int sharers = tutti_topology_cache_sharers(t, level);
-        bytes[level] = tutti_topology_cache(t, level) / (size_t)(sharers > 0 ? sharers : 1);
-    }
+    *out = tutti_caches_of_thread(t, 1);
     tutti_topology_close(&t);
-    *out = (tutti_caches){bytes[1], bytes[2], bytes[3]};
     return TUTTI_OK;
 }
 

@@ -132,15 +132,15 @@ static tutti_status some_steps(tutti_trainer *t, int count)
 static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 {
     double *all = NULL;
-    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
-    tutti_status s = tutti_comm_barrier(t->comm);
-    if (s == TUTTI_OK && t->ranks > 1) s = some_steps(t, 1);
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size, sizeof *all));
+    tutti_status s = tutti_comm_barrier(t->me.comm);
+    if (s == TUTTI_OK && t->me.size > 1) s = some_steps(t, 1);
     const double start = tutti_now();
     if (s == TUTTI_OK) s = some_steps(t, count);
     *seconds = (tutti_now() - start) / count;
     if (s == TUTTI_OK) s = tutti_trainer_rest(t);
-    if (s == TUTTI_OK) s = tutti_comm_allgather(t->comm, seconds, sizeof *seconds, all);
-    for (int r = 0; s == TUTTI_OK && r < t->ranks; r++) *seconds = fmax(*seconds, all[r]);
+    if (s == TUTTI_OK) s = tutti_comm_allgather(t->me.comm, seconds, sizeof *seconds, all);
+    for (int r = 0; s == TUTTI_OK && r < t->me.size; r++) *seconds = fmax(*seconds, all[r]);
     tutti_free(all);
     return s;
 }
@@ -150,8 +150,8 @@ static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
 {
     double seconds = isfinite(o->best) ? o->best * count : 0;
-    TUTTI_TRY(tutti_comm_broadcast(t->comm, 0, &seconds, sizeof seconds));
-    if (t->rank) usleep((useconds_t)(seconds * 1e6));
+    TUTTI_TRY(tutti_comm_broadcast(t->me.comm, 0, &seconds, sizeof seconds));
+    if (t->me.rank) usleep((useconds_t)(seconds * 1e6));
     else if (!opponent_steps(o, count))
         return tutti_fail(TUTTI_UNSUPPORTED, "PyTorch's side failed (python3-torch missing?)");
     return TUTTI_OK;
@@ -160,13 +160,13 @@ static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
 /* Steps that are timed together, on both sides. */
 static int steps_in_a_row(const tutti_trainer *t)
 {
-    return t->ranks > 1 ? 2 : 1;
+    return t->me.size > 1 ? 2 : 1;
 }
 
 /* Since the one to warm up. */
 static int steps_done(const tutti_trainer *t, const step_options *s)
 {
-    return s->steps * (steps_in_a_row(t) + (t->ranks > 1));
+    return s->steps * (steps_in_a_row(t) + (t->me.size > 1));
 }
 
 static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
@@ -176,7 +176,7 @@ static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *ou
     TUTTI_TRY(steady_steps(t, 1, &seconds));
     tutti_model_reset_times(t->model);
     for (int i = 0; i < s->steps; i++) {
-        TUTTI_TRY(tutti_rates_fma(&peak, t->row, t->team, 0.01));
+        TUTTI_TRY(tutti_rates_fma(&peak, t->me.exec, 0.01));
         out->peak = fmax(out->peak, peak);
         if (s->against == AGAINST_TORCH) TUTTI_TRY(let_opponent_step(t, &out->opponent, row));
         TUTTI_TRY(steady_steps(t, row, &seconds));
@@ -207,10 +207,11 @@ static void print_json(const tutti_trainer *t, const step_options *s, const outc
                                         l.backward_weights * per_step, "backward_data_s",
                                         l.backward_data * per_step, "move_s", l.move * per_step));
     }
-    json_t *j = json_pack("{s:s,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch",
-                          s->batch_size, "ranks", t->ranks, "threads", tutti_team_size(t->team),
-                          "step_s", o->best, "samples_per_s", s->batch_size / o->best,
-                          "percent_of_peak", percent, "max_rss_bytes", max_rss(), "layers", layers);
+    json_t *j =
+        json_pack("{s:s,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch", s->batch_size,
+                  "ranks", t->me.size, "threads", tutti_team_size(t->me.exec.team), "step_s",
+                  o->best, "samples_per_s", s->batch_size / o->best, "percent_of_peak", percent,
+                  "max_rss_bytes", max_rss(), "layers", layers);
     if (s->against == AGAINST_TORCH) {
         json_object_set_new(j, "torch_samples_per_s", json_real(s->batch_size / o->opponent.best));
         json_object_set_new(j, "ratio", json_real(o->opponent.best / o->best));
@@ -233,20 +234,20 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
     }
     printf("%s batch %d, %d rank(s) x %d thread(s): %.2f samples/s, %.1f %% of the FMA peak (%.0f "
            "GFLOP/s), %.2f GB resident\n",
-           s->net, s->batch_size, t->ranks, tutti_team_size(t->team), s->batch_size / o->best,
-           percent, o->peak * t->ranks, max_rss() * 1e-9);
+           s->net, s->batch_size, t->me.size, tutti_team_size(t->me.exec.team),
+           s->batch_size / o->best, percent, o->peak * t->me.size, max_rss() * 1e-9);
     if (s->against == AGAINST_TORCH)
         printf("PyTorch%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n",
-               t->ranks > 1 ? " DDP (gloo)" : "", s->batch_size / o->opponent.best,
+               t->me.size > 1 ? " DDP (gloo)" : "", s->batch_size / o->opponent.best,
                o->opponent.rss * 1e-9, o->opponent.best / o->best);
 }
 
 static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t *cores)
 {
     outcome o = {.best = INFINITY, .opponent.cores = *cores};
-    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
-    if (s->against == AGAINST_TORCH && t->rank == 0 &&
-        !opponent_open(&o.opponent, s, t->ranks, tutti_team_size(t->team)))
+    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
+    if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
+        !opponent_open(&o.opponent, s, t->me.size, tutti_team_size(t->me.exec.team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "PyTorch's side did not start: install python3-torch, or leave out "
                           "--against torch");
@@ -256,8 +257,8 @@ static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t
     if (status != TUTTI_OK) return status;
     TUTTI_TRY(tutti_trainer_write_trace(t));
     const double flops = (double)tutti_net_total(t->net).train_flops * s->batch_size;
-    const double percent = 100 * flops / o.best / (o.peak * t->ranks * 1e9);
-    if (t->rank == 0) (s->json ? print_json : print_text)(t, s, &o, percent);
+    const double percent = 100 * flops / o.best / (o.peak * t->me.size * 1e9);
+    if (t->me.rank == 0) (s->json ? print_json : print_text)(t, s, &o, percent);
     return TUTTI_OK;
 }
 
@@ -284,7 +285,7 @@ static int step(const cli_call *call)
     if (status == TUTTI_OK) {
         status = run(&t, s, &cores);
         if (status == TUTTI_OK) tutti_trainer_close(&t);
-        else if (t.ranks > 1) tutti_comm_abort(t.comm, status);
+        else if (t.me.size > 1) tutti_comm_abort(t.me.comm, status);
     }
     if (status != TUTTI_OK) fprintf(stderr, "step: %s\n", tutti_message());
     return tutti_status_exit_code(status);

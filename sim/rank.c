@@ -131,8 +131,8 @@ static tutti_status write_trace(const sim_rank *r, tutti_trainer *t, double orig
     const char *path = r->scenario->trace;
     if (!path) return TUTTI_OK;
     TUTTI_TRY(tutti_sync_settle(t));
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_trace_write(t->trace, path, origin)));
-    return r->number ? TUTTI_OK : tutti_trace_join(path, t->ranks);
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_trace_write(t->trace, path, origin)));
+    return r->number ? TUTTI_OK : tutti_trace_join(path, t->me.size);
 }
 
 static void say_done(int step)
@@ -144,7 +144,7 @@ static void say_done(int step)
 static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
 {
     sim_scenario *s = r->scenario;
-    TUTTI_TRY(tutti_comm_barrier(t->comm));
+    TUTTI_TRY(tutti_comm_barrier(t->me.comm));
     const double origin = simgrid_get_clock();
     for (int step = 0; step < s->steps; step++) {
         TUTTI_TRY(one_step(r, t, step));
@@ -175,9 +175,9 @@ static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
     o.world = &world;
     snprintf(host, sizeof host, "host-%d", host_of(r));
     TUTTI_TRY(tutti_comm_open(&r->comm, &o));
-    t->comm = r->comm;
-    t->rank = tutti_comm_rank(t->comm);
-    t->ranks = tutti_comm_size(t->comm);
+    t->me.comm = r->comm;
+    t->me.rank = tutti_comm_rank(t->me.comm);
+    t->me.size = tutti_comm_size(t->me.comm);
     return TUTTI_OK;
 }
 

@@ -229,8 +229,11 @@ static void the_machine_is_described(void **state)
     assert_true(tutti_topology_memory(t) > (uint64_t)64 << 20);
     assert_true(*tutti_topology_cpu(t));
     for (int level = 1; level <= 3; level++)
-        if (tutti_topology_cache(t, level))
-            assert_in_range(tutti_topology_cache_sharers(t, level), 1, cores);
+        if (tutti_topology_cache(t, level)) {
+            const int sharers = tutti_topology_cache_sharers(t, level);
+            assert_in_range(sharers, 1, cores);
+            assert_true(tutti_topology_cache_cores(t, level) >= sharers);
+        }
     assert_int_equal(tutti_topology_cache(t, 0), 0);
     assert_false(tutti_topology_pin_caller(t, 1 << 20));
     tutti_topology_close(&t);

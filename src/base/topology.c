@@ -117,6 +117,13 @@ int tutti_topology_cache_sharers(const tutti_topology *t, int level)
     return sharers;
 }
 
+int tutti_topology_cache_cores(const tutti_topology *t, int level)
+{
+    const hwloc_obj_t cache = first_cache(t, level);
+    return cache ? hwloc_get_nbobjs_inside_cpuset_by_type(t->all, cache->cpuset, HWLOC_OBJ_CORE)
+                 : 0;
+}
+
 /* Not the sum of hwloc's NUMA nodes: memory plugged in later is missing from their files. */
 uint64_t tutti_topology_memory(const tutti_topology *t)
 {

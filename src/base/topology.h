@@ -22,10 +22,11 @@ int tutti_topology_machine_cores(const tutti_topology *topology);
 int tutti_topology_machine_threads(const tutti_topology *topology);
 int tutti_topology_numa_nodes(const tutti_topology *topology);
 
-/* Bytes of the data cache of a level (1 to 3), 0 if there is none; how many of the allowed cores
- * share one. */
+/* Bytes of the data cache of a level (1 to 3), 0 if there is none; the cores that share one: the
+ * allowed ones, and all. */
 size_t tutti_topology_cache(const tutti_topology *topology, int level);
 int tutti_topology_cache_sharers(const tutti_topology *topology, int level);
+int tutti_topology_cache_cores(const tutti_topology *topology, int level);
 
 uint64_t tutti_topology_memory(const tutti_topology *topology); /* bytes of RAM */
 

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernel/caches.h"
 #include "kernel/exec.h"
 
 typedef struct tutti_conv_shape {
@@ -36,11 +37,6 @@ typedef struct tutti_conv_shape {
 /* Rows and columns of the output; <= 0 when the kernel does not fit. */
 int tutti_conv_out_h(const tutti_conv_shape *shape);
 int tutti_conv_out_w(const tutti_conv_shape *shape);
-
-/* Bytes of the caches a thread has for itself. */
-typedef struct tutti_caches {
-    size_t l1, l2, l3;
-} tutti_caches;
 
 /* Consecutive grains of a minibatch: grain i is samples begin[i] .. begin[i+1]-1. */
 typedef struct tutti_grains {

@@ -24,12 +24,12 @@ tutti_calibrate_options tutti_calibrate_defaults(void)
 
 tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values, int count)
 {
-    if (c->ranks == 1) return TUTTI_OK;
+    if (c->me.size == 1) return TUTTI_OK;
     double *all = NULL;
     const size_t n = (size_t)count;
-    TUTTI_TRY(tutti_alloc(&all, (size_t)c->ranks * n, sizeof *all));
-    const tutti_status s = tutti_comm_allgather(c->comm, values, n * sizeof *values, all);
-    for (int r = 0; s == TUTTI_OK && r < c->ranks; r++)
+    TUTTI_TRY(tutti_alloc(&all, (size_t)c->me.size * n, sizeof *all));
+    const tutti_status s = tutti_comm_allgather(c->me.comm, values, n * sizeof *values, all);
+    for (int r = 0; s == TUTTI_OK && r < c->me.size; r++)
         for (size_t i = 0; i < n; i++) values[i] = fmax(values[i], all[(size_t)r * n + i]);
     tutti_free(all);
     return s;
@@ -57,7 +57,7 @@ double tutti_calibration_median(double *values, int count)
 
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)
 {
-    if (c->rank || !c->options->show) return;
+    if (c->me.rank || !c->options->show) return;
     va_list args;
     va_start(args, format);
     vfprintf(c->options->show, format, args);
@@ -68,70 +68,55 @@ void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)
 
 /* ---- the machine ---- */
 
-static tutti_status open_ranks(tutti_calibration *c)
+static tutti_status open_rank(tutti_calibration *c)
 {
     tutti_comm_options o = tutti_comm_defaults();
     o.log = c->options->log;
     o.compute_threads = c->options->threads;
-    TUTTI_TRY(tutti_comm_open(&c->comm, &o));
-    c->rank = tutti_comm_rank(c->comm);
-    c->ranks = tutti_comm_size(c->comm);
-    return TUTTI_OK;
+    return tutti_rank_open(&c->me, &o);
 }
 
 /* Collective. Ranks of one host have one clock, and need not measure what it is apart. */
 static tutti_status compare_clocks(tutti_calibration *c)
 {
     double *offsets = NULL;
-    TUTTI_TRY(tutti_alloc(&offsets, (size_t)c->ranks, sizeof *offsets));
-    const tutti_status s = tutti_comm_clock_offsets(c->comm, offsets);
-    const char *const host = tutti_comm_host(c->comm, c->rank);
-    if (s == TUTTI_OK && strcmp(host, tutti_comm_host(c->comm, 0)) != 0)
-        c->clock = offsets[c->rank];
+    TUTTI_TRY(tutti_alloc(&offsets, (size_t)c->me.size, sizeof *offsets));
+    const tutti_status s = tutti_comm_clock_offsets(c->me.comm, offsets);
+    const char *const host = tutti_comm_host(c->me.comm, c->me.rank);
+    if (s == TUTTI_OK && strcmp(host, tutti_comm_host(c->me.comm, 0)) != 0)
+        c->clock = offsets[c->me.rank];
     tutti_free(offsets);
     return s;
 }
 
-static tutti_status look(tutti_calibration *c, tutti_facts *facts)
+static tutti_status look(tutti_calibration *c, tutti_facts *facts, double seconds)
 {
-    tutti_topology *topology = NULL; /* opened before the team pins anybody */
     TUTTI_TRY(tutti_alloc(&c->platform, 1, sizeof *c->platform));
-    TUTTI_TRY(tutti_kernels_choose(&c->row));
-    TUTTI_TRY(tutti_topology_open(&topology));
-    tutti_status s = tutti_team_create(&c->team, tutti_comm_compute_threads(c->comm));
-    if (s == TUTTI_OK) s = tutti_facts_collect(facts, topology, c->row, c->team);
-    tutti_topology_close(&topology);
-    c->caches = (tutti_caches){facts->cache[0], facts->cache[1], facts->cache[2]};
-    return s;
+    tutti_facts_collect(facts, &c->me);
+    return tutti_rates_measure(&facts->rates, &c->me, facts->memory_free, seconds);
 }
 
 static tutti_status measure_machine(tutti_calibration *c, double seconds)
 {
     tutti_facts facts = {0};
-    TUTTI_TRY(tutti_comm_agree(c->comm, look(c, &facts)));
-    const int local = tutti_comm_local_size(c->comm);
+    TUTTI_TRY(tutti_comm_agree(c->me.comm, look(c, &facts, seconds)));
+    const int local = tutti_comm_local_size(c->me.comm);
     c->memory_free = (double)facts.memory_free / local;
-    size_t largest = 0;
-    for (int i = 0; i < 3; i++)
-        if (facts.cache[i] > largest) largest = facts.cache[i];
-    TUTTI_TRY(tutti_comm_agree(c->comm,
-                               tutti_rates_measure(&facts.rates, c->row, c->team, largest,
-                                                   facts.memory_free / (uint64_t)local, seconds)));
     double rates[] = {-facts.rates.fma_all, -facts.rates.copy};
     TUTTI_TRY(tutti_calibration_slowest(c, rates, 2));
     tutti_platform *p = c->platform;
     snprintf(p->name, sizeof p->name, "here");
     snprintf(p->topology, sizeof p->topology, "star");
-    tutti_machine_name(p->machine, facts.cpu, c->row);
-    p->threads = tutti_team_size(c->team);
+    tutti_machine_name(p->machine, facts.cpu, c->me.exec.row);
+    p->threads = tutti_team_size(c->me.exec.team);
     p->ranks = local;
-    p->nodes = c->ranks;
+    p->nodes = c->me.size;
     p->overlap = 1;
     p->peak = -rates[0] * 1e9;
     p->memory_bandwidth = -rates[1] * 1e9;
     p->memory = (double)facts.memory / local;
-    snprintf(p->title, sizeof p->title, "%.96s: %d rank%s x %d thread%s", p->machine, c->ranks,
-             c->ranks > 1 ? "s" : "", p->threads, p->threads > 1 ? "s" : "");
+    snprintf(p->title, sizeof p->title, "%.96s: %d rank%s x %d thread%s", p->machine, c->me.size,
+             c->me.size > 1 ? "s" : "", p->threads, p->threads > 1 ? "s" : "");
     tutti_calibration_say(c, "%s", p->title);
     tutti_calibration_say(c, "  peak %.0f GFLOP/s, memory %.1f GB/s a rank", p->peak * 1e-9,
                           p->memory_bandwidth * 1e-9);
@@ -177,7 +162,7 @@ static tutti_status save_at_home(const tutti_calibration *c)
 
 static tutti_status save(const tutti_calibration *c)
 {
-    if (c->rank) return TUTTI_OK;
+    if (c->me.rank) return TUTTI_OK;
     if (!c->options->output) return save_at_home(c);
     TUTTI_TRY(save_text(c->options->output, c->platform));
     tutti_calibration_say(c, "written: %s", c->options->output);
@@ -187,22 +172,21 @@ static tutti_status save(const tutti_calibration *c)
 static tutti_status measure(tutti_calibration *c)
 {
     const double seconds = c->options->seconds;
-    const double exchanging = c->ranks > 1 ? seconds * exchange_share : 0;
+    const double exchanging = c->me.size > 1 ? seconds * exchange_share : 0;
     TUTTI_TRY(compare_clocks(c));
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));
     TUTTI_TRY(tutti_calibrate_common(c));
     TUTTI_TRY(tutti_calibrate_rounds(c, seconds - (tutti_now() - c->begun)));
-    return tutti_comm_agree(c->comm, save(c));
+    return tutti_comm_agree(c->me.comm, save(c));
 }
 
 tutti_status tutti_calibrate(const tutti_calibrate_options *options)
 {
     tutti_calibration c = {.options = options, .begun = tutti_now()};
-    TUTTI_TRY(open_ranks(&c));
+    TUTTI_TRY(open_rank(&c));
     const tutti_status s = measure(&c);
     tutti_platform_destroy(&c.platform);
-    tutti_team_destroy(&c.team);
-    tutti_comm_close(&c.comm);
+    tutti_rank_close(&c.me);
     return s;
 }

@@ -15,18 +15,13 @@
 #define TUTTI_MACHINE_CALIBRATE_H
 
 #include <tutti/plan.h>
-#include "comm/comm.h"
-#include "kernel/conv.h"
 #include "nn/model.h"
 #include "plan/platform.h"
+#include "step/rank.h"
 
 typedef struct tutti_calibration {
     const tutti_calibrate_options *options;
-    tutti_comm *comm;
-    int rank, ranks;
-    const tutti_kernels *row;
-    tutti_caches caches;
-    tutti_team *team;
+    tutti_rank me;
     double begun;
     double clock;             /* what this rank's clock is behind rank 0's, seconds */
     double memory_free;       /* of this rank, bytes */

@@ -24,7 +24,7 @@ static void update(void *user, const float *a, const float *b, size_t begin, siz
         .w = s->whole + begin,
         .state = {s->momentum + (begin - s->begin)},
     };
-    tutti_sgd_step((tutti_exec){s->c->row, NULL}, &sgd, &update);
+    tutti_sgd_step((tutti_exec){s->c->me.exec.row, NULL}, &sgd, &update);
 }
 
 static tutti_status create(tutti_calibration *c, tutti_common *common, strip *s,
@@ -33,15 +33,15 @@ static tutti_status create(tutti_calibration *c, tutti_common *common, strip *s,
     float *const partials[] = {tutti_common_own(common)};
     const tutti_exchange_spec spec = {.name = "calibrate",
                                       .count = BYTES / sizeof(float),
-                                      .leaves = c->ranks,
+                                      .leaves = c->me.size,
                                       .partials = partials,
                                       .update = update,
                                       .user = s,
                                       .whole = s->whole,
                                       .common = common,
-                                      .team = c->team};
+                                      .team = c->me.exec.team};
     size_t end;
-    TUTTI_TRY(tutti_exchange_create(out, c->comm, &spec));
+    TUTTI_TRY(tutti_exchange_create(out, c->me.comm, &spec));
     tutti_exchange_strip(*out, &s->begin, &end);
     return tutti_alloc(&s->momentum, end - s->begin, sizeof *s->momentum);
 }
@@ -50,13 +50,13 @@ static tutti_status measure(tutti_calibration *c, tutti_exchange *x)
 {
     double took[TRIES];
     for (int i = 0; i < TRIES; i++) {
-        TUTTI_TRY(tutti_comm_barrier(c->comm));
+        TUTTI_TRY(tutti_comm_barrier(c->me.comm));
         const double start = tutti_now();
         TUTTI_TRY(tutti_exchange_run(x));
         took[i] = tutti_now() - start;
         TUTTI_TRY(tutti_calibration_slowest(c, &took[i], 1));
     }
-    const double own = (double)(BYTES / sizeof(float)) / c->ranks;
+    const double own = (double)(BYTES / sizeof(float)) / c->me.size;
     c->platform->common = tutti_calibration_median(took, TRIES) / own;
     tutti_calibration_say(c, "  parameters in common memory: %.2f ns each to add and update",
                           c->platform->common * 1e9);
@@ -68,10 +68,10 @@ tutti_status tutti_calibrate_common(tutti_calibration *c)
     tutti_common *common = NULL;
     tutti_exchange *x = NULL;
     if (c->memory_free < 8.0 * BYTES) return TUTTI_OK; /* the same on all ranks */
-    TUTTI_TRY(tutti_common_create(&common, c->comm, BYTES, BYTES));
+    TUTTI_TRY(tutti_common_create(&common, c->me.comm, BYTES, BYTES));
     if (!common) return TUTTI_OK;
     strip s = {.c = c, .whole = tutti_common_whole(common)};
-    tutti_status status = tutti_comm_agree(c->comm, create(c, common, &s, &x));
+    tutti_status status = tutti_comm_agree(c->me.comm, create(c, common, &s, &x));
     if (status == TUTTI_OK) status = measure(c, x);
     tutti_exchange_destroy(&x);
     tutti_free(s.momentum);

@@ -37,12 +37,12 @@ static tutti_status create(wires *w, bool reduces, tutti_exchange **out)
                                       .leaves = reduces ? w->members : 0,
                                       .partials = reduces ? partials : NULL,
                                       .whole = reduces ? NULL : w->whole};
-    return tutti_exchange_create(out, w->c->comm, &spec);
+    return tutti_exchange_create(out, w->c->me.comm, &spec);
 }
 
 static tutti_status run_often(wires *w, tutti_exchange *x, int often, double *seconds)
 {
-    TUTTI_TRY(tutti_comm_barrier(w->c->comm));
+    TUTTI_TRY(tutti_comm_barrier(w->c->me.comm));
     const double start = tutti_now();
     for (int i = 0; i < often; i++) TUTTI_TRY(tutti_exchange_run(x));
     *seconds = (tutti_now() - start) / often;
@@ -67,7 +67,7 @@ static tutti_status median_of(wires *w, tutti_exchange *x, double seconds, doubl
 static tutti_status time_one(wires *w, bool reduces, double seconds, double *median)
 {
     tutti_exchange *x = NULL;
-    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, reduces, &x)));
+    TUTTI_TRY(tutti_comm_agree(w->c->me.comm, create(w, reduces, &x)));
     const tutti_status s = median_of(w, x, seconds, median);
     tutti_exchange_destroy(&x);
     return s;
@@ -117,8 +117,8 @@ static tutti_status time_members(wires *w, int members, size_t most, double seco
 {
     w->members = members;
     w->group = NULL;
-    if (members < w->c->ranks)
-        TUTTI_TRY(tutti_group_create_inside(&w->group, w->c->comm, w->c->ranks / members));
+    if (members < w->c->me.size)
+        TUTTI_TRY(tutti_group_create_inside(&w->group, w->c->me.comm, w->c->me.size / members));
     const tutti_status s = time_sizes(w, most, seconds);
     tutti_group_destroy(&w->group);
     if (s != TUTTI_OK) return s;
@@ -146,14 +146,14 @@ static void burn(void *arg, int member, int size)
 static double compute(const wires *w, work *job)
 {
     const double start = tutti_now();
-    tutti_team_run(w->c->team, burn, job);
+    tutti_team_run(w->c->me.exec.team, burn, job);
     return tutti_now() - start;
 }
 
 /* Collective. From the first rank's start to the last one's end. */
 static tutti_status compute_all(const wires *w, work *job, double *seconds)
 {
-    TUTTI_TRY(tutti_comm_barrier(w->c->comm));
+    TUTTI_TRY(tutti_comm_barrier(w->c->me.comm));
     const double start = tutti_now(), took = compute(w, job);
     return tutti_calibration_span(w->c, start, start + took, seconds);
 }
@@ -162,17 +162,17 @@ static tutti_status compute_all(const wires *w, work *job, double *seconds)
 static tutti_status work_for(const wires *w, double seconds, work *job)
 {
     double took = INFINITY;
-    *job = (work){w->c->row, 100000};
+    *job = (work){w->c->me.exec.row, 100000};
     for (int i = 0; i < 3; i++) took = fmin(took, compute(w, job));
     job->rounds = (long)((double)job->rounds * seconds / took) + 1;
-    return tutti_comm_broadcast(w->c->comm, 0, &job->rounds, sizeof job->rounds);
+    return tutti_comm_broadcast(w->c->me.comm, 0, &job->rounds, sizeof job->rounds);
 }
 
 /* A try: computing with the exchange behind it, and how long the channel was busy. */
 static tutti_status compute_beside(wires *w, tutti_exchange *x, work *job, double *computing,
                                    double *busy)
 {
-    TUTTI_TRY(tutti_comm_barrier(w->c->comm));
+    TUTTI_TRY(tutti_comm_barrier(w->c->me.comm));
     const double start = tutti_now();
     tutti_exchange_start(x);
     (void)compute(w, job);
@@ -211,7 +211,7 @@ static const tutti_exchange_rate *rate_for(const wires *w, double seconds)
     for (int i = 0; i < p->exchange_count; i++) {
         const tutti_exchange_rate *r = &p->exchanges[i];
         const double cost = BESIDE_TRIES * (2 * BESIDE_WORK + 1) * r->reduce;
-        if (r->ranks == w->c->ranks && (!found || cost < seconds)) found = r;
+        if (r->ranks == w->c->me.size && (!found || cost < seconds)) found = r;
     }
     return found;
 }
@@ -221,11 +221,11 @@ static tutti_status time_beside(wires *w, double seconds)
     tutti_exchange *x = NULL;
     const tutti_exchange_rate *r = rate_for(w, seconds);
     *w = (wires){.c = w->c,
-                 .members = w->c->ranks,
+                 .members = w->c->me.size,
                  .bytes = (size_t)r->bytes,
                  .partial = w->partial,
                  .whole = w->whole};
-    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, true, &x)));
+    TUTTI_TRY(tutti_comm_agree(w->c->me.comm, create(w, true, &x)));
     const tutti_status s = try_beside(w, x, r->reduce);
     tutti_exchange_destroy(&x);
     return s;
@@ -261,9 +261,9 @@ static tutti_status time_meeting(wires *w)
 {
     tutti_exchange *x = NULL;
     w->bytes = LEAST_BYTES;
-    TUTTI_TRY(tutti_comm_agree(w->c->comm, create(w, false, &x)));
+    TUTTI_TRY(tutti_comm_agree(w->c->me.comm, create(w, false, &x)));
     const tutti_status s =
-        try_meeting(w, x, tutti_platform_broadcast(w->c->platform, w->c->ranks, LEAST_BYTES));
+        try_meeting(w, x, tutti_platform_broadcast(w->c->platform, w->c->me.size, LEAST_BYTES));
     tutti_exchange_destroy(&x);
     return s;
 }
@@ -286,7 +286,7 @@ static void describe(tutti_platform *p, int ranks)
 
 static tutti_status run(wires *w, size_t most, double seconds)
 {
-    const int ranks = w->c->ranks;
+    const int ranks = w->c->me.size;
     int sizes = 0;
     for (int m = 2; m <= ranks; m++) sizes += ranks % m == 0;
     for (int m = 2; m <= ranks; m++)
@@ -304,7 +304,7 @@ static tutti_status run(wires *w, size_t most, double seconds)
 
 tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds)
 {
-    if (c->ranks == 1) return TUTTI_OK;
+    if (c->me.size == 1) return TUTTI_OK;
     double free_memory = -c->memory_free;
     TUTTI_TRY(tutti_calibration_slowest(c, &free_memory, 1));
     c->memory_free = -free_memory;
@@ -312,7 +312,7 @@ tutti_status tutti_calibrate_exchanges(tutti_calibration *c, double seconds)
     wires w = {.c = c};
     tutti_status s = tutti_alloc(&w.partial, most, 1);
     if (s == TUTTI_OK) s = tutti_alloc(&w.whole, most, 1);
-    s = tutti_comm_agree(c->comm, s);
+    s = tutti_comm_agree(c->me.comm, s);
     if (s == TUTTI_OK) s = run(&w, most, seconds);
     tutti_free(w.partial);
     tutti_free(w.whole);

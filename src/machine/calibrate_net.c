@@ -37,8 +37,8 @@ static tutti_status update(void *user, int layer)
     probe *p = user;
     const tutti_sgd sgd = {.lr = 0, .momentum = 0.9f, .gradient_scale = 1};
     const tutti_region r = tutti_model_region(p->model, layer);
-    const size_t count = r.count / (size_t)p->c->ranks;
-    const tutti_exec exec = {p->c->row, p->c->ranks > 1 ? NULL : p->c->team};
+    const size_t count = r.count / (size_t)p->c->me.size;
+    const tutti_exec exec = {p->c->me.exec.row, p->c->me.size > 1 ? NULL : p->c->me.exec.team};
     const tutti_update update = {
         .count = count,
         .a = tutti_model_gradient(p->model, layer, 0),
@@ -71,14 +71,14 @@ static void keep_step(probe *p, double seconds, double whole)
  * rank was disturbed. */
 static tutti_status step(probe *p, double *seconds, bool *calm)
 {
-    TUTTI_TRY(tutti_comm_barrier(p->c->comm));
+    TUTTI_TRY(tutti_comm_barrier(p->c->me.comm));
     p->updating = 0;
     p->updated = 0;
     tutti_model_reset_times(p->model);
     const double start = tutti_now(), cpu = tutti_cpu_time();
     TUTTI_TRY(tutti_model_train(p->model, 0, p->input, p->labels));
     const double end = tutti_now();
-    double idle = (cpu - tutti_cpu_time()) / ((end - start) * tutti_team_size(p->c->team));
+    double idle = (cpu - tutti_cpu_time()) / ((end - start) * tutti_team_size(p->c->me.exec.team));
     TUTTI_TRY(tutti_calibration_slowest(p->c, &idle, 1));
     TUTTI_TRY(tutti_calibration_span(p->c, start, end, seconds));
     if (*seconds < p->best_step) {
@@ -116,9 +116,9 @@ static void fill(probe *p)
 
 static tutti_status open_probe(probe *p)
 {
-    const tutti_model_options o = {.row = p->c->row,
-                                   .team = p->c->team,
-                                   .caches = p->c->caches,
+    const tutti_model_options o = {.row = p->c->me.exec.row,
+                                   .team = p->c->me.exec.team,
+                                   .caches = p->c->me.caches,
                                    .batch = p->samples,
                                    .grains = tutti_default_grains(p->samples),
                                    .workers = 1,
@@ -219,7 +219,7 @@ tutti_status tutti_calibrate_point(tutti_calibration *c, tutti_point *point, dou
 {
     probe p = {.c = c, .net = point->net, .samples = point->samples};
     const double start = tutti_now();
-    tutti_status s = tutti_comm_agree(c->comm, open_probe(&p));
+    tutti_status s = tutti_comm_agree(c->me.comm, open_probe(&p));
     point->setup = tutti_now() - start;
     if (s == TUTTI_OK) s = tutti_calibration_slowest(c, &point->setup, 1);
     if (s == TUTTI_OK) s = run(&p, point, seconds);

@@ -45,14 +45,14 @@ static tutti_status suggested_share(const tutti_calibration *c, const tutti_net 
 {
     int batch;
     TUTTI_TRY(tutti_net_batch_size(net, &batch));
-    *share = tutti_ceil_div(batch, c->ranks);
+    *share = tutti_ceil_div(batch, c->me.size);
     return TUTTI_OK;
 }
 
 static tutti_status fits(const tutti_calibration *c, const tutti_net *net, int samples, bool *out)
 {
     tutti_memory memory;
-    TUTTI_TRY(tutti_net_memory(net, samples, tutti_team_size(c->team), &memory));
+    TUTTI_TRY(tutti_net_memory(net, samples, tutti_team_size(c->me.exec.team), &memory));
     *out = (double)memory.peak < 0.8 * c->memory_free;
     return TUTTI_OK;
 }
@@ -112,7 +112,7 @@ static tutti_status further_round(tutti_calibration *c, zoo *z, double end, bool
 static tutti_status run(tutti_calibration *c, zoo *z, double seconds)
 {
     const double start = tutti_now(), middle = start + seconds * first_round_share;
-    TUTTI_TRY(tutti_comm_agree(c->comm, load_nets(c->options, z)));
+    TUTTI_TRY(tutti_comm_agree(c->me.comm, load_nets(c->options, z)));
     qsort(z->nets, (size_t)z->net_count, sizeof *z->nets, by_flops);
     for (int i = 0; i < z->net_count; i++) {
         const double now = tutti_now();
@@ -126,7 +126,7 @@ static tutti_status run(tutti_calibration *c, zoo *z, double seconds)
 tutti_status tutti_calibrate_rounds(tutti_calibration *c, double seconds)
 {
     zoo *z = NULL;
-    TUTTI_TRY(tutti_comm_agree(c->comm, tutti_alloc(&z, 1, sizeof *z)));
+    TUTTI_TRY(tutti_comm_agree(c->me.comm, tutti_alloc(&z, 1, sizeof *z)));
     const tutti_status s = run(c, z, seconds);
     for (int i = 0; i < z->point_count; i++) tutti_point_destroy(&z->points[i]);
     for (int i = 0; i < z->net_count; i++) tutti_net_destroy(&z->nets[i]);

@@ -24,14 +24,6 @@ static void answer(void *arg, int member, int size)
     call->cores[member] = tutti_topology_core_of_caller(call->topology);
 }
 
-static size_t largest_cache(const tutti_facts *facts)
-{
-    size_t largest = 0;
-    for (int i = 0; i < 3; i++)
-        if (facts->cache[i] > largest) largest = facts->cache[i];
-    return largest;
-}
-
 static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_options *options,
                               int ranks)
 {
@@ -53,60 +45,42 @@ static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_option
 
 /* What this rank finds out alone. */
 static tutti_status look(tutti_machine *machine, const tutti_machine_options *options,
-                         const tutti_topology *topology, tutti_team *team, int **cores, int ranks)
+                         const tutti_rank *me, int **cores)
 {
-    const tutti_kernels *row = NULL;
-    TUTTI_TRY(tutti_kernels_choose(&row));
-    TUTTI_TRY(tutti_facts_collect(&machine->facts, topology, row, team));
-    TUTTI_TRY(tutti_alloc(cores, (size_t)tutti_team_size(team), sizeof **cores));
-    tutti_team_run(team, answer, &(roll_call){topology, *cores});
-    return weigh_net(machine, options, ranks);
-}
-
-static tutti_status measure(tutti_facts *facts, tutti_team *team, double seconds)
-{
-    if (seconds <= 0) return TUTTI_OK;
-    return tutti_rates_measure(&facts->rates, tutti_kernels_named(facts->isa), team,
-                               largest_cache(facts), facts->memory_free / (uint64_t)facts->ranks,
-                               seconds);
+    tutti_facts_collect(&machine->facts, me);
+    TUTTI_TRY(tutti_alloc(cores, (size_t)tutti_team_size(me->exec.team), sizeof **cores));
+    tutti_team_run(me->exec.team, answer, &(roll_call){me->topology, *cores});
+    TUTTI_TRY(weigh_net(machine, options, me->size));
+    if (options->seconds <= 0) return TUTTI_OK;
+    return tutti_rates_measure(&machine->facts.rates, me, machine->facts.memory_free,
+                               options->seconds);
 }
 
 /* Collective. */
 static tutti_status examine(tutti_machine *machine, const tutti_machine_options *options,
-                            tutti_comm *comm)
+                            const tutti_rank *me)
 {
-    tutti_topology *topology = NULL; /* opened before the team pins anybody */
-    tutti_team *team = NULL;
     int *cores = NULL;
-    tutti_facts *facts = &machine->facts;
-    tutti_status s = tutti_topology_open(&topology);
-    if (s == TUTTI_OK) s = tutti_team_create(&team, options->threads);
-    if (s == TUTTI_OK) s = look(machine, options, topology, team, &cores, tutti_comm_size(comm));
-    if ((s = tutti_comm_agree(comm, s))) goto out;
-    facts->ranks = tutti_comm_local_size(comm);
-    if ((s = tutti_comm_agree(comm, measure(facts, team, options->seconds)))) goto out;
-    if ((s = tutti_facts_gather(facts, comm, cores, &machine->seats))) goto out;
-    machine->finding_count = tutti_findings(machine->findings, facts);
-out:
+    tutti_status s = tutti_comm_agree(me->comm, look(machine, options, me, &cores));
+    if (s == TUTTI_OK) s = tutti_facts_gather(&machine->facts, me->comm, cores, &machine->seats);
+    if (s == TUTTI_OK) machine->finding_count = tutti_findings(machine->findings, &machine->facts);
     tutti_free(cores);
-    tutti_team_destroy(&team);
-    tutti_topology_close(&topology);
     return s;
 }
 
 tutti_status tutti_machine_create(tutti_machine **out, const tutti_machine_options *options)
 {
     tutti_machine *machine = NULL;
-    tutti_comm *comm = NULL;
-    tutti_comm_options ranks = tutti_comm_defaults();
-    ranks.core = TUTTI_CORE_NONE;
-    ranks.compute_threads = options->threads ? options->threads : tutti_team_asked();
-    TUTTI_TRY(tutti_comm_open(&comm, &ranks));
-    tutti_status s = tutti_comm_agree(comm, tutti_alloc(&machine, 1, sizeof *machine));
-    if (s == TUTTI_OK) s = examine(machine, options, comm);
+    tutti_rank me;
+    tutti_comm_options o = tutti_comm_defaults();
+    o.core = TUTTI_CORE_NONE;
+    o.compute_threads = options->threads;
+    TUTTI_TRY(tutti_rank_open(&me, &o));
+    tutti_status s = tutti_comm_agree(me.comm, tutti_alloc(&machine, 1, sizeof *machine));
+    if (s == TUTTI_OK) s = examine(machine, options, &me);
     if (s == TUTTI_OK) *out = machine;
     else tutti_machine_destroy(&machine);
-    tutti_comm_close(&comm);
+    tutti_rank_close(&me);
     return s;
 }
 

@@ -8,10 +8,7 @@
 #include <stdint.h>
 
 #include <tutti/machine.h>
-#include "base/team.h"
-#include "base/topology.h"
-#include "comm/comm.h"
-#include "kernel/table.h"
+#include "step/rank.h"
 
 /* Where a thread is bound: the number of its core on its host, -1 if it may run on several.
  * 'host' is the lowest rank on the same host. */
@@ -55,17 +52,14 @@ typedef struct tutti_facts {
 } tutti_facts;
 
 /* What can be read without measuring. */
-tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topology,
-                                 const tutti_kernels *row, const tutti_team *team) TUTTI_MUST_CHECK;
+void tutti_facts_collect(tutti_facts *facts, const tutti_rank *me);
 
-/* Spends about 'seconds' on the team. 'cached' is the size of the largest cache. */
-tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, tutti_team *team,
-                                 size_t cached, uint64_t memory_free,
+/* Spends about 'seconds' on the team. 'memory_free' is the host's. */
+tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_rank *me, uint64_t memory_free,
                                  double seconds) TUTTI_MUST_CHECK;
 
 /* The FMA peak of the team alone. */
-tutti_status tutti_rates_fma(double *gflops, const tutti_kernels *row, tutti_team *team,
-                             double seconds) TUTTI_MUST_CHECK;
+tutti_status tutti_rates_fma(double *gflops, tutti_exec exec, double seconds) TUTTI_MUST_CHECK;
 
 /* Collective. Fills in what concerns all ranks; *seats is the caller's (tutti_free). 'cores' has
  * one entry per member of the team: where it is bound. */

@@ -73,9 +73,10 @@ static const char *best_row(void)
     return best;
 }
 
-tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topology,
-                                 const tutti_kernels *row, const tutti_team *team)
+void tutti_facts_collect(tutti_facts *facts, const tutti_rank *me)
 {
+    const tutti_topology *topology = me->topology;
+    const tutti_team *team = me->exec.team;
     *facts = (tutti_facts){
         .cores = tutti_topology_cores(topology),
         .threads = tutti_topology_threads(topology),
@@ -84,7 +85,7 @@ tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topol
         .numa_nodes = tutti_topology_numa_nodes(topology),
         .memory = tutti_topology_memory(topology),
         .memory_free = memory_free(),
-        .isa = row->name,
+        .isa = me->exec.row->name,
         .best_isa = best_row(),
         .team = tutti_team_size(team),
         .pinned = tutti_team_is_pinned(team),
@@ -103,5 +104,4 @@ tutti_status tutti_facts_collect(tutti_facts *facts, const tutti_topology *topol
     read_limits(facts);
     (void)first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", facts->governor,
                      sizeof facts->governor);
-    return TUTTI_OK;
 }

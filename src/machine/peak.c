@@ -75,12 +75,11 @@ static double fma_rate(tutti_team *team, bench *b, double seconds)
     return flops / time * 1e-9;
 }
 
-tutti_status tutti_rates_fma(double *gflops, const tutti_kernels *row, tutti_team *team,
-                             double seconds)
+tutti_status tutti_rates_fma(double *gflops, tutti_exec exec, double seconds)
 {
-    bench b = {.row = row};
-    TUTTI_TRY(tutti_alloc(&b.desks, (size_t)tutti_team_size(team), sizeof *b.desks));
-    *gflops = fma_rate(team, &b, seconds);
+    bench b = {.row = exec.row};
+    TUTTI_TRY(tutti_alloc(&b.desks, (size_t)tutti_team_size(exec.team), sizeof *b.desks));
+    *gflops = fma_rate(exec.team, &b, seconds);
     tutti_free(b.desks);
     return TUTTI_OK;
 }
@@ -112,18 +111,23 @@ static tutti_status memory_rates(tutti_rates *rates, tutti_team *team, bench *b,
 }
 
 /* Arrays of four times the largest cache, so that the caches hold little of them. */
-static size_t floats_per_member(size_t cached, uint64_t memory_free, int members)
+static size_t floats_per_member(const tutti_topology *topology, uint64_t memory_free, int members)
 {
-    size_t bytes = 4 * cached > ((size_t)64 << 20) ? 4 * cached : (size_t)64 << 20;
+    size_t bytes = (size_t)64 << 20;
+    for (int level = 1; level <= 3; level++)
+        if (bytes < 4 * tutti_topology_cache(topology, level))
+            bytes = 4 * tutti_topology_cache(topology, level);
     if (bytes > memory_free / 8) bytes = (size_t)(memory_free / 8);
     return tutti_round_up(bytes / sizeof(float) / (size_t)members + 1, TRY_FLOATS);
 }
 
-tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_kernels *row, tutti_team *team,
-                                 size_t cached, uint64_t memory_free, double seconds)
+tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_rank *me, uint64_t memory_free,
+                                 double seconds)
 {
+    tutti_team *team = me->exec.team;
     const int size = tutti_team_size(team);
-    bench b = {.row = row, .count = floats_per_member(cached, memory_free, size)};
+    const uint64_t share = memory_free / (uint64_t)tutti_comm_local_size(me->comm);
+    bench b = {.row = me->exec.row, .count = floats_per_member(me->topology, share, size)};
     *rates = (tutti_rates){0};
     TUTTI_TRY(tutti_alloc(&b.desks, (size_t)size, sizeof *b.desks));
     rates->fma_one = fma_rate(NULL, &b, seconds / 4);

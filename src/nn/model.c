@@ -19,12 +19,6 @@ int tutti_default_grains(int batch)
     return grains;
 }
 
-static size_t cache_of_thread(const tutti_topology *topology, int level)
-{
-    const int sharers = tutti_topology_cache_sharers(topology, level);
-    return tutti_topology_cache(topology, level) / (size_t)(sharers > 0 ? sharers : 1);
-}
-
 tutti_status tutti_model_defaults(tutti_model_options *out, int batch)
 {
     tutti_topology *topology = NULL;
@@ -32,8 +26,7 @@ tutti_status tutti_model_defaults(tutti_model_options *out, int batch)
         (tutti_model_options){.batch = batch, .grains = tutti_default_grains(batch), .workers = 1};
     TUTTI_TRY(tutti_kernels_choose(&out->row));
     TUTTI_TRY(tutti_topology_open(&topology));
-    out->caches = (tutti_caches){cache_of_thread(topology, 1), cache_of_thread(topology, 2),
-                                 cache_of_thread(topology, 3)};
+    out->caches = tutti_caches_of_thread(topology, 1);
     tutti_topology_close(&topology);
     return TUTTI_OK;
 }

@@ -110,8 +110,8 @@ static tutti_status write_json(const tutti_trainer *t, double steps)
     snprintf(path, sizeof path, "%s/plan.json", t->options->run);
     tutti_string_printf(&s, "{");
     tutti_json_member_string(&s, "net", t->net->name);
-    tutti_json_member_int(&s, "nodes", t->ranks);
-    tutti_json_member_int(&s, "threads", tutti_team_size(t->team));
+    tutti_json_member_int(&s, "nodes", t->me.size);
+    tutti_json_member_int(&s, "threads", tutti_team_size(t->me.exec.team));
     tutti_json_member_int(&s, "batch", t->settings.batch);
     tutti_json_member_string(&s, "prediction", t->prediction_note);
     tutti_json_member_int(&s, "steps", t->steady_steps);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/topology.h"
 #include "machine/machine_name.h"
 #include "train/trainer.h"
 
@@ -28,10 +27,10 @@ static tutti_status load_measured(tutti_trainer *t, tutti_platform **out)
 {
     char name[TUTTI_HERE_NAME], machine[TUTTI_MACHINE_NAME];
     tutti_platform *p = NULL;
-    tutti_platform_here(name, tutti_comm_local_size(t->comm), tutti_team_size(t->team));
+    tutti_platform_here(name, tutti_comm_local_size(t->me.comm), tutti_team_size(t->me.exec.team));
     if (!tutti_platform_exists(name)) return TUTTI_OK;
     TUTTI_TRY(tutti_platform_load(&p, name));
-    tutti_machine_name(machine, t->cpu, t->row);
+    tutti_machine_name(machine, tutti_topology_cpu(t->me.topology), t->me.exec.row);
     if (!strcmp(p->machine, machine)) {
         *out = p;
         return TUTTI_OK;
@@ -52,16 +51,16 @@ static void take_network(tutti_platform *to, const tutti_platform *from)
 /* SGD reads and writes four numbers beside each gradient. */
 static void assume_common_memory(const tutti_trainer *t, tutti_platform *p)
 {
-    if (!tutti_common_is_likely(t->comm)) return;
-    p->ranks = t->ranks;
-    p->common = tutti_platform_update(p, 1) * (t->ranks + 4) / 5;
+    if (!tutti_common_is_likely(t->me.comm)) return;
+    p->ranks = t->me.size;
+    p->common = tutti_platform_update(p, 1) * (t->me.size + 4) / 5;
 }
 
 static void note_what_is_missing(tutti_trainer *t, const char *what)
 {
     snprintf(t->prediction_note, sizeof t->prediction_note,
              "for %s and the network of %s; 'mpirun -n %d tutti calibrate' measures both", what,
-             described_network, t->ranks);
+             described_network, t->me.size);
 }
 
 /* *describes: the platform is this machine and what joins its ranks, as measured. One rank that was
@@ -70,9 +69,9 @@ static tutti_status choose_platform(tutti_trainer *t, tutti_platform **out, bool
 {
     tutti_platform *measured = NULL, *described = NULL;
     TUTTI_TRY(load_measured(t, &measured));
-    *describes = measured && (measured->link > 0 || t->ranks == 1);
+    *describes = measured && (measured->link > 0 || t->me.size == 1);
     *out = measured;
-    if (t->ranks == 1 && !measured) return TUTTI_OK;
+    if (t->me.size == 1 && !measured) return TUTTI_OK;
     if (*describes) {
         snprintf(t->prediction_note, sizeof t->prediction_note, "on %s", measured->name);
         return TUTTI_OK;
@@ -83,7 +82,7 @@ static tutti_status choose_platform(tutti_trainer *t, tutti_platform **out, bool
         note_what_is_missing(t, "this machine as measured");
         tutti_platform_destroy(&described);
     } else if (s == TUTTI_OK) {
-        described->peak = t->peak / t->ranks;
+        described->peak = t->peak / t->me.size;
         note_what_is_missing(t, "this machine's peak");
         *out = described;
     }
@@ -103,7 +102,7 @@ static tutti_status find_and_predict(tutti_trainer *t, bool searches)
     if (s != TUTTI_OK || !platform) return s;
     if (t->options->part_reduce || t->options->part_broadcast) platform->common = 0;
     if (searches) {
-        s = tutti_plan_search(&best, t->net, platform, t->ranks, &o);
+        s = tutti_plan_search(&best, t->net, platform, t->me.size, &o);
         if (s == TUTTI_OK)
             memcpy(t->plan->groups, best->groups, sizeof *best->groups * (size_t)best->layers);
     }
@@ -121,17 +120,18 @@ tutti_status tutti_trainer_choose_plan(tutti_trainer *t, bool evaluates_only)
 {
     const char *given = t->options->plan ? t->options->plan : "auto";
     const bool searches = !strcmp(given, "auto");
-    if (t->ranks > t->settings.grains)
+    if (t->me.size > t->settings.grains)
         return tutti_fail(TUTTI_ARGUMENT,
                           "%d ranks are more than the %d grains of a minibatch of %d: use at most "
                           "%d ranks, or set --grains to a power of two from %d to %d",
-                          t->ranks, t->settings.grains, t->settings.batch, t->settings.grains,
-                          t->ranks, t->settings.batch);
+                          t->me.size, t->settings.grains, t->settings.batch, t->settings.grains,
+                          t->me.size, t->settings.batch);
     const char *name = searches || evaluates_only ? "data" : given;
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_plan_named(&t->plan, t->net, t->ranks, name)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_plan_named(&t->plan, t->net, t->me.size, name)));
     if (evaluates_only) return TUTTI_OK;
-    TUTTI_TRY(tutti_comm_agree(t->comm, t->rank == 0 ? find_and_predict(t, searches) : TUTTI_OK));
-    TUTTI_TRY(tutti_comm_broadcast(t->comm, 0, &t->plan->late, sizeof t->plan->late));
-    return tutti_comm_broadcast(t->comm, 0, t->plan->groups,
+    TUTTI_TRY(
+        tutti_comm_agree(t->me.comm, t->me.rank == 0 ? find_and_predict(t, searches) : TUTTI_OK));
+    TUTTI_TRY(tutti_comm_broadcast(t->me.comm, 0, &t->plan->late, sizeof t->plan->late));
+    return tutti_comm_broadcast(t->me.comm, 0, t->plan->groups,
                                 sizeof *t->plan->groups * (size_t)t->plan->layers);
 }

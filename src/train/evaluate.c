@@ -69,7 +69,7 @@ static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusio
     if (s != TUTTI_OK && tutti_model_move_count(t->model) > 0) {
         /* the others wait for this rank's activations and cannot come to an agreement */
         tutti_error(&t->log, "%s", tutti_message());
-        tutti_comm_abort(t->comm, s);
+        tutti_comm_abort(t->me.comm, s);
     }
     return s;
 }
@@ -79,15 +79,15 @@ static tutti_status add_up(tutti_trainer *t, int64_t *values, int64_t count)
 {
     enum { PIECE = 4096 };
     int64_t *all = NULL;
-    if (t->ranks == 1) return TUTTI_OK;
-    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks * PIECE, sizeof *all));
+    if (t->me.size == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size * PIECE, sizeof *all));
     tutti_status s = TUTTI_OK;
     for (int64_t at = 0; s == TUTTI_OK && at < count; at += PIECE) {
         const int64_t n = count - at < PIECE ? count - at : PIECE;
-        s = tutti_comm_allgather(t->comm, values + at, (size_t)n * sizeof *all, all);
+        s = tutti_comm_allgather(t->me.comm, values + at, (size_t)n * sizeof *all, all);
         for (int64_t i = 0; s == TUTTI_OK && i < n; i++) {
             values[at + i] = 0;
-            for (int r = 0; r < t->ranks; r++) values[at + i] += all[r * n + i];
+            for (int r = 0; r < t->me.size; r++) values[at + i] += all[r * n + i];
         }
     }
     tutti_free(all);
@@ -97,7 +97,7 @@ static tutti_status add_up(tutti_trainer *t, int64_t *values, int64_t count)
 tutti_status tutti_trainer_evaluate(tutti_trainer *t, tutti_evaluation *out, int64_t *confusion)
 {
     tally sum = {0};
-    TUTTI_TRY(tutti_comm_agree(t->comm, evaluate_own(t, &sum, confusion)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, evaluate_own(t, &sum, confusion)));
     TUTTI_TRY(add_up(t, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
     const int64_t classes = tutti_net_classes(t->net);
     if (confusion) TUTTI_TRY(add_up(t, confusion, classes * classes));

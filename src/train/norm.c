@@ -28,7 +28,7 @@ static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t 
     if (begin >= end) return;
     const float *gradient = tutti_model_gradient(t->model, s->layer, 0) + begin;
     const int count =
-        tutti_square_roots((tutti_exec){t->row, t->team}, tutti_layer_floats(t->net, s->layer),
+        tutti_square_roots(t->me.exec, tutti_layer_floats(t->net, s->layer),
                            (tutti_range){at, at + (end - begin)}, gradient, roots, sums);
     for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
 }
@@ -70,9 +70,9 @@ static tutti_status layer_squares(tutti_trainer *t, const tutti_sync *s, square_
 {
     square_list mine;
     own_squares(t, s, &mine);
-    TUTTI_TRY(tutti_comm_allgather(t->comm, &mine, sizeof mine, lists));
+    TUTTI_TRY(tutti_comm_allgather(t->me.comm, &mine, sizeof mine, lists));
     int count = 0;
-    for (int r = 0; r < t->ranks; r++)
+    for (int r = 0; r < t->me.size; r++)
         for (int64_t i = 0; i < lists[r].count; i++) merged[count++] = lists[r].list[i];
     *sum = joined(merged, count, tutti_layer_floats(t->net, s->layer));
     return TUTTI_OK;
@@ -83,9 +83,9 @@ tutti_status tutti_gradient_norm(tutti_trainer *t, double *norm)
     square_list *lists = NULL;
     square *merged = NULL;
     double total = 0, sum = 0;
-    tutti_status s = tutti_alloc(&lists, (size_t)t->ranks, sizeof *lists);
+    tutti_status s = tutti_alloc(&lists, (size_t)t->me.size, sizeof *lists);
     if (s == TUTTI_OK)
-        s = tutti_alloc(&merged, 2 * (size_t)t->ranks * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
+        s = tutti_alloc(&merged, 2 * (size_t)t->me.size * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
     for (int i = 0; s == TUTTI_OK && i < t->sync_count; i++) {
         s = layer_squares(t, &t->syncs[i], lists, merged, &sum);
         total += sum;

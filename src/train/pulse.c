@@ -40,23 +40,23 @@ tutti_status tutti_pulse_create(tutti_trainer *t)
     TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
     t->pulse = p;
     int most = 0;
-    for (int r = 0; r < t->ranks; r++) {
-        const int roots = tutti_exchange_roots(t->settings.grains, t->ranks, r);
+    for (int r = 0; r < t->me.size; r++) {
+        const int roots = tutti_exchange_roots(t->settings.grains, t->me.size, r);
         if (roots > most) most = roots;
     }
     p->stride = tutti_round_up((size_t)(LOSSES + most), DOUBLES_PER_UNIT);
-    TUTTI_TRY(tutti_alloc(&p->all, (size_t)t->ranks * p->stride, sizeof *p->all));
-    if (t->ranks == 1) return TUTTI_OK;
-    TUTTI_TRY(tutti_alloc(&p->cuts, (size_t)t->ranks + 1, sizeof *p->cuts));
-    for (int r = 0; r <= t->ranks; r++) p->cuts[r] = (size_t)r * p->stride * 2;
+    TUTTI_TRY(tutti_alloc(&p->all, (size_t)t->me.size * p->stride, sizeof *p->all));
+    if (t->me.size == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&p->cuts, (size_t)t->me.size + 1, sizeof *p->cuts));
+    for (int r = 0; r <= t->me.size; r++) p->cuts[r] = (size_t)r * p->stride * 2;
     const tutti_exchange_spec spec = {
         .name = "pulse",
         .priority = -1, /* tiny; never behind a layer */
-        .count = p->cuts[t->ranks],
+        .count = p->cuts[t->me.size],
         .cuts = p->cuts,
         .whole = (float *)p->all,
     };
-    return tutti_exchange_create(&p->exchange, t->comm, &spec);
+    return tutti_exchange_create(&p->exchange, t->me.comm, &spec);
 }
 
 void tutti_pulse_destroy(tutti_pulse **pulse)
@@ -91,11 +91,11 @@ static double joined_loss(const tutti_trainer *t)
 {
     tutti_sum sum;
     tutti_sum_init(&sum, t->settings.grains);
-    for (int r = 0; r < t->ranks; r++) {
+    for (int r = 0; r < t->me.size; r++) {
         tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
-        const int count = tutti_tree_roots(roots, t->settings.grains,
-                                           tutti_share_begin(t->settings.grains, t->ranks, r),
-                                           tutti_share_begin(t->settings.grains, t->ranks, r + 1));
+        const int count = tutti_tree_roots(
+            roots, t->settings.grains, tutti_share_begin(t->settings.grains, t->me.size, r),
+            tutti_share_begin(t->settings.grains, t->me.size, r + 1));
         const double *own = t->pulse->all + (size_t)r * t->pulse->stride + LOSSES;
         for (int i = 0; i < count; i++) tutti_sum_add(&sum, roots[i], own[i]);
     }
@@ -105,7 +105,7 @@ static double joined_loss(const tutti_trainer *t)
 static bool is_finite_strip(const tutti_trainer *t, const double *strip)
 {
     const int roots = tutti_exchange_roots(
-        t->settings.grains, t->ranks, (int)((size_t)(strip - t->pulse->all) / t->pulse->stride));
+        t->settings.grains, t->me.size, (int)((size_t)(strip - t->pulse->all) / t->pulse->stride));
     for (int i = 0; i < roots; i++)
         if (!isfinite(strip[LOSSES + i])) return false;
     return true;
@@ -116,7 +116,7 @@ static void read_news(const tutti_trainer *t, tutti_pulse_news *news)
     const tutti_pulse *p = t->pulse;
     double longest = -1;
     *news = (tutti_pulse_news){.step = p->sent, .loss = joined_loss(t), .diverged_rank = -1};
-    for (int r = 0; r < t->ranks; r++) {
+    for (int r = 0; r < t->me.size; r++) {
         const double *strip = p->all + (size_t)r * p->stride;
         news->hits += (int64_t)strip[HITS];
         news->asked |= (unsigned)strip[ASKED];
@@ -156,7 +156,7 @@ tutti_status tutti_pulse_beat(tutti_trainer *t, const int32_t *places, unsigned 
 {
     tutti_pulse *p = t->pulse;
     TUTTI_TRY(tutti_pulse_flush(t, news));
-    double *own = p->all + (size_t)t->rank * p->stride;
+    double *own = p->all + (size_t)t->me.rank * p->stride;
     own[HITS] = (double)count_hits(t, places);
     own[ASKED] = asked;
     own[DATA_WAIT] = t->data_wait;

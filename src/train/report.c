@@ -14,13 +14,13 @@
 
 static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
 {
-    const int threads = tutti_team_size(t->team);
-    if (t->ranks == 1)
+    const int threads = tutti_team_size(t->me.exec.team);
+    if (t->me.size == 1)
         snprintf(out, size, "1 rank, %d thread%s, %s kernels", threads, threads > 1 ? "s" : "",
-                 t->row->name);
+                 t->me.exec.row->name);
     else
-        snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s%s", t->ranks, threads,
-                 threads > 1 ? "s" : "", t->row->name, tutti_comm_library(),
+        snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s%s", t->me.size, threads,
+                 threads > 1 ? "s" : "", t->me.exec.row->name, tutti_comm_library(),
                  t->common ? ", parameters in common memory" : "");
 }
 
@@ -29,7 +29,7 @@ static void describe_plan(const tutti_trainer *t, char *out, size_t size)
     size_t used = 0;
     *out = 0;
     for (int i = 0; i < t->plan->layers && used + 64 < size; i++)
-        if (t->plan->groups[i] != t->ranks)
+        if (t->plan->groups[i] != t->me.size)
             used += (size_t)snprintf(out + used, size - used, "%s%s %s (G=%d)", used ? ", " : "",
                                      t->net->layers[i].name, tutti_plan_split(t->plan, i),
                                      t->plan->groups[i]);
@@ -134,17 +134,17 @@ typedef struct rank_report {
 static tutti_status report_ranks(tutti_trainer *t, double steps)
 {
     rank_report mine = {t->compute, t->stepping - t->compute}, *all = NULL;
-    if (t->ranks == 1) return TUTTI_OK;
-    TUTTI_TRY(tutti_alloc(&all, (size_t)t->ranks, sizeof *all));
-    tutti_status s = tutti_comm_allgather(t->comm, &mine, sizeof mine, all);
+    if (t->me.size == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size, sizeof *all));
+    tutti_status s = tutti_comm_allgather(t->me.comm, &mine, sizeof mine, all);
     int slowest = 0;
-    for (int r = 1; s == TUTTI_OK && r < t->ranks; r++)
+    for (int r = 1; s == TUTTI_OK && r < t->me.size; r++)
         if (all[r].compute > all[slowest].compute) slowest = r;
-    for (int r = 0; s == TUTTI_OK && r < t->ranks && r < 16; r++)
+    for (int r = 0; s == TUTTI_OK && r < t->me.size && r < 16; r++)
         tutti_progress_say(
             t->progress, "  rank %-4d %-16s computing %8.2f ms, waiting %7.2f ms a step%s", r,
-            tutti_comm_host(t->comm, r), all[r].compute / steps * 1e3, all[r].waiting / steps * 1e3,
-            r == slowest ? "  <- computes longest" : "");
+            tutti_comm_host(t->me.comm, r), all[r].compute / steps * 1e3,
+            all[r].waiting / steps * 1e3, r == slowest ? "  <- computes longest" : "");
     tutti_free(all);
     return s;
 }
@@ -153,16 +153,16 @@ tutti_status tutti_trainer_write_trace(tutti_trainer *t)
 {
     if (!t->options->trace) return TUTTI_OK;
     double *offsets = NULL;
-    tutti_status s = tutti_alloc(&offsets, (size_t)t->ranks, sizeof *offsets);
-    if (s == TUTTI_OK) s = tutti_comm_clock_offsets(t->comm, offsets);
+    tutti_status s = tutti_alloc(&offsets, (size_t)t->me.size, sizeof *offsets);
+    if (s == TUTTI_OK) s = tutti_comm_clock_offsets(t->me.comm, offsets);
     double origin = t->begun;
-    if (s == TUTTI_OK) s = tutti_comm_broadcast(t->comm, 0, &origin, sizeof origin);
+    if (s == TUTTI_OK) s = tutti_comm_broadcast(t->me.comm, 0, &origin, sizeof origin);
     if (s == TUTTI_OK)
-        s = tutti_trace_write(t->trace, t->options->trace, origin - offsets[t->rank]);
-    s = tutti_comm_agree(t->comm, s);
-    if (s == TUTTI_OK && t->rank == 0) s = tutti_trace_join(t->options->trace, t->ranks);
+        s = tutti_trace_write(t->trace, t->options->trace, origin - offsets[t->me.rank]);
+    s = tutti_comm_agree(t->me.comm, s);
+    if (s == TUTTI_OK && t->me.rank == 0) s = tutti_trace_join(t->options->trace, t->me.size);
     tutti_free(offsets);
-    return tutti_comm_agree(t->comm, s);
+    return tutti_comm_agree(t->me.comm, s);
 }
 
 static void say_summary(tutti_trainer *t, double seconds, int64_t steps)

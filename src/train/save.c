@@ -51,10 +51,10 @@ static tutti_rows next_rows(const tutti_param *p, int first, int end)
  * the same, in whole blocks. */
 static tutti_rows own_rows(const tutti_trainer *t, int param)
 {
-    const int groups = t->plan->groups[t->net->params[param].layer], members = t->ranks / groups;
+    const int groups = t->plan->groups[t->net->params[param].layer], members = t->me.size / groups;
     const tutti_rows held = tutti_model_slice(t->model, param).rows;
     const int blocks = tutti_ceil_div(held.end - held.first, TUTTI_BLOCK);
-    const int group = t->rank / members;
+    const int group = t->me.rank / members;
     const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group + 1);
     return (tutti_rows){held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group),
                         end < held.end ? end : held.end};
@@ -178,18 +178,18 @@ tutti_status tutti_trainer_save(tutti_trainer *t, bool best)
 {
     if (!t->options->run) return TUTTI_OK;
     tutti_checkpoint *ck = NULL;
-    const bool creates = t->rank == 0;
+    const bool creates = t->me.rank == 0;
     TUTTI_TRY(tutti_sync_settle(t));
     tutti_status s = create_layout(t);
     if (s == TUTTI_OK && creates)
         s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, true);
-    if ((s = tutti_comm_agree(t->comm, s)) != TUTTI_OK) goto out;
+    if ((s = tutti_comm_agree(t->me.comm, s)) != TUTTI_OK) goto out;
     if (!creates)
         s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, false);
-    if ((s = tutti_comm_agree(t->comm, s)) != TUTTI_OK) goto out;
-    if ((s = tutti_comm_agree(t->comm, write_all(t, ck))) != TUTTI_OK) goto out;
+    if ((s = tutti_comm_agree(t->me.comm, s)) != TUTTI_OK) goto out;
+    if ((s = tutti_comm_agree(t->me.comm, write_all(t, ck))) != TUTTI_OK) goto out;
     if (creates) s = finish(t, &ck, best);
-    s = tutti_comm_agree(t->comm, s);
+    s = tutti_comm_agree(t->me.comm, s);
 out:
     tutti_checkpoint_abandon(&ck);
     return s;
@@ -276,7 +276,7 @@ tutti_status tutti_trainer_load_weights(tutti_trainer *t, const char *where, boo
     if (s == TUTTI_OK && (all ? missing > 0 : missing == t->net->param_count))
         s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,
                        missing, t->net->param_count, t->net->name);
-    return tutti_comm_agree(t->comm, s);
+    return tutti_comm_agree(t->me.comm, s);
 }
 
 /* A run goes on only as what it was. */
@@ -346,8 +346,8 @@ tutti_status tutti_trainer_resume(tutti_trainer *t, const char *where, bool must
     if (s == TUTTI_OK && !found && must_exist)
         s = tutti_fail(TUTTI_IO, "--resume %s: there is no checkpoint", where);
     if (s == TUTTI_OK && found) s = read_checkpoint(t, directory);
-    s = tutti_comm_agree(t->comm, s);
+    s = tutti_comm_agree(t->me.comm, s);
     if (s == TUTTI_OK)
-        s = tutti_comm_check_same(t->comm, "the checkpoint's step", (uint64_t)t->step);
+        s = tutti_comm_check_same(t->me.comm, "the checkpoint's step", (uint64_t)t->step);
     return s;
 }

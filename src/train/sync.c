@@ -38,7 +38,7 @@ static void update_strip(void *user, const float *a, const float *b, size_t begi
         .w = w + begin,
         .state = {s->momentum ? s->momentum + (begin - s->begin) : NULL},
     };
-    tutti_sgd_step((tutti_exec){t->row, NULL}, &s->sgd, &update);
+    tutti_sgd_step((tutti_exec){t->me.exec.row, NULL}, &s->sgd, &update);
 }
 
 static void update_alone(tutti_sync *s)
@@ -56,7 +56,7 @@ static void update_alone(tutti_sync *s)
         .w = w + s->begin,
         .state = {s->momentum},
     };
-    tutti_sgd_step((tutti_exec){t->row, t->team}, &s->sgd, &update);
+    tutti_sgd_step(t->me.exec, &s->sgd, &update);
 }
 
 /* ---- hooks ---- */
@@ -237,26 +237,26 @@ static tutti_status create_exchanges(tutti_trainer *t, tutti_sync *s)
         .leaves = t->settings.grains,
         .partials = partials,
         .common = t->common,
-        .team = t->team,
+        .team = t->me.exec.team,
         .reduce_by = t->options->part_reduce,
         .broadcast_by = t->options->part_broadcast,
     };
     if (clips) {
-        TUTTI_TRY(tutti_exchange_create(&s->reduce, t->comm, &spec));
+        TUTTI_TRY(tutti_exchange_create(&s->reduce, t->me.comm, &spec));
         spec.leaves = 0;
         spec.partials = NULL;
         spec.whole = parameters;
-        TUTTI_TRY(tutti_exchange_create(&s->broadcast, t->comm, &spec));
+        TUTTI_TRY(tutti_exchange_create(&s->broadcast, t->me.comm, &spec));
     } else {
         spec.update = update_strip;
         spec.user = s;
         spec.whole = parameters;
         spec.gated = true;
-        TUTTI_TRY(tutti_exchange_create(&s->exchange, t->comm, &spec));
+        TUTTI_TRY(tutti_exchange_create(&s->exchange, t->me.comm, &spec));
     }
     const tutti_exchange_spec collect = {
         .name = spec.name, .group = s->across, .count = s->region.count, .whole = t->collected};
-    TUTTI_TRY(tutti_exchange_create(&s->collect, t->comm, &collect));
+    TUTTI_TRY(tutti_exchange_create(&s->collect, t->me.comm, &collect));
     tutti_exchange_strip(s->collect, &s->begin, &s->end);
     return TUTTI_OK;
 }
@@ -269,8 +269,8 @@ static tutti_status create_sync(tutti_trainer *t, tutti_sync *s, int layer)
                       .holders = groups,
                       .region = tutti_model_region(t->model, layer)};
     s->end = s->region.count;
-    if (groups > 1 && groups < t->ranks)
-        TUTTI_TRY(tutti_group_create_across(&s->across, t->comm, groups));
+    if (groups > 1 && groups < t->me.size)
+        TUTTI_TRY(tutti_group_create_across(&s->across, t->me.comm, groups));
     if (groups > 1) TUTTI_TRY(create_exchanges(t, s));
     if (t->settings.momentum > 0) TUTTI_TRY(tutti_alloc_floats(&s->momentum, s->end - s->begin));
     return TUTTI_OK;
@@ -286,7 +286,7 @@ static tutti_status inside_group(tutti_trainer *t, int groups, tutti_group **out
             return TUTTI_OK;
         }
     TUTTI_ASSERT(t->inside_count < (int)(sizeof t->inside / sizeof *t->inside));
-    TUTTI_TRY(tutti_group_create_inside(out, t->comm, groups));
+    TUTTI_TRY(tutti_group_create_inside(out, t->me.comm, groups));
     t->inside[t->inside_count] = *out;
     t->inside_groups[t->inside_count++] = groups;
     return TUTTI_OK;
@@ -299,7 +299,7 @@ static tutti_status create_move(tutti_trainer *t, const tutti_move *m, tutti_exc
     if (m->kind == TUTTI_MOVE_ALLTOALL) {
         const tutti_alltoall_spec spec = {m->name,      -1,         group,           m->send,
                                           m->send_cuts, m->receive, m->receive_cuts, true};
-        return tutti_exchange_create_alltoall(out, t->comm, &spec);
+        return tutti_exchange_create_alltoall(out, t->me.comm, &spec);
     }
     const bool reduces = m->kind == TUTTI_MOVE_REDUCE;
     const tutti_exchange_spec spec = {
@@ -313,7 +313,7 @@ static tutti_status create_move(tutti_trainer *t, const tutti_move *m, tutti_exc
         .partials = reduces ? m->partials : NULL,
         .whole = reduces ? NULL : m->whole,
     };
-    return tutti_exchange_create(out, t->comm, &spec);
+    return tutti_exchange_create(out, t->me.comm, &spec);
 }
 
 tutti_status tutti_sync_create(tutti_trainer *t)
@@ -325,7 +325,7 @@ tutti_status tutti_sync_create(tutti_trainer *t)
         const size_t count = tutti_model_region(t->model, i).count;
         if (count > largest) largest = count;
     }
-    if (t->ranks > 1) TUTTI_TRY(tutti_alloc_floats(&t->collected, largest));
+    if (t->me.size > 1) TUTTI_TRY(tutti_alloc_floats(&t->collected, largest));
     for (int i = 0; i < t->net->layer_count; i++) {
         t->sync_of[i] = -1;
         if (!tutti_model_region(t->model, i).count) continue;

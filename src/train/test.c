@@ -27,7 +27,7 @@ static tutti_status show_evaluation(tutti_trainer *t, const tutti_evaluation *e)
     enum { WIDEST_TABLE = 20 };
     const char **names = NULL;
     FILE *out = t->options->show;
-    if (t->rank || !out) return TUTTI_OK;
+    if (t->me.rank || !out) return TUTTI_OK;
     TUTTI_TRY(class_names(t, &names));
     tutti_confusion_print(out, e->confusion, tutti_net_classes(t->net), names, WIDEST_TABLE);
     fprintf(out, "%lld samples: top-1 %.2f %%, top-5 %.2f %%, loss %.6f\n", (long long)e->samples,
@@ -43,13 +43,16 @@ static tutti_status test(tutti_trainer *t, tutti_train_result *result)
     const size_t classes = (size_t)tutti_net_classes(t->net);
     TUTTI_TRY(load(t));
     tutti_status s = tutti_alloc(&confusion, classes * classes, sizeof *confusion);
-    s = tutti_comm_agree(t->comm, s);
+    s = tutti_comm_agree(t->me.comm, s);
     if (s == TUTTI_OK) s = tutti_trainer_evaluate(t, &e, confusion);
     if (s == TUTTI_OK && !e.samples)
         s = tutti_fail(TUTTI_DATA, "%s has no test samples", t->options->data);
     if (s == TUTTI_OK) {
-        *result = (tutti_train_result){
-            .rank = t->rank, .ranks = t->ranks, .loss = e.loss, .top1 = e.top1, .top5 = e.top5};
+        *result = (tutti_train_result){.rank = t->me.rank,
+                                       .ranks = t->me.size,
+                                       .loss = e.loss,
+                                       .top1 = e.top1,
+                                       .top5 = e.top5};
         s = show_evaluation(t, &e);
     }
     tutti_free(confusion);
@@ -101,7 +104,7 @@ static tutti_status predict(tutti_trainer *t, const char *const *files, int coun
 {
     tutti_reader *reader = NULL;
     float *sample = NULL;
-    if (t->ranks > 1)
+    if (t->me.size > 1)
         return tutti_fail(TUTTI_ARGUMENT, "predict runs on one rank, not under mpirun");
     TUTTI_TRY(load(t));
     tutti_status s = tutti_reader_create(&reader, t->data);

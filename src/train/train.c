@@ -39,9 +39,9 @@ static double flops_per_sample(const tutti_trainer *t)
 /* A failure of one rank in the middle of a step: the others wait for it somewhere else. */
 static tutti_status fatal(tutti_trainer *t, tutti_status status)
 {
-    if (status == TUTTI_OK || t->ranks == 1 || status == TUTTI_PEER) return status;
+    if (status == TUTTI_OK || t->me.size == 1 || status == TUTTI_PEER) return status;
     tutti_error(&t->log, "%s", tutti_message());
-    tutti_comm_abort(t->comm, status);
+    tutti_comm_abort(t->me.comm, status);
 }
 
 /* ---- one step ---- */
@@ -122,7 +122,7 @@ static void show_step(tutti_trainer *t, loop *l, const tutti_pulse_news *news, d
         .samples_per_s = l->smooth_rate,
         .percent_of_peak = t->peak > 0 ? 100 * l->smooth_rate * flops_per_sample(t) / t->peak : NAN,
         .data_wait = news->data_wait / seconds,
-        .comm_exposed = t->ranks > 1 ? news->exposed / seconds : NAN,
+        .comm_exposed = t->me.size > 1 ? news->exposed / seconds : NAN,
     };
     tutti_progress_step(t->progress, &now);
 }
@@ -242,8 +242,8 @@ static tutti_status save(tutti_trainer *t, loop *l, bool best)
 static tutti_status is_due(tutti_trainer *t, const tutti_rhythm *rhythm, bool *due)
 {
     *due = tutti_rhythm_is_due(rhythm, &t->settings.pace, t->step, tutti_now());
-    if (rhythm->every.unit != TUTTI_SPAN_SECONDS || t->ranks == 1) return TUTTI_OK;
-    return tutti_comm_broadcast(t->comm, 0, due, sizeof *due);
+    if (rhythm->every.unit != TUTTI_SPAN_SECONDS || t->me.size == 1) return TUTTI_OK;
+    return tutti_comm_broadcast(t->me.comm, 0, due, sizeof *due);
 }
 
 /* Between two steps: evaluations, checkpoints, requests. */
@@ -279,8 +279,8 @@ static tutti_status run_steps(tutti_trainer *t, loop *l)
 static tutti_status open_outputs(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
-    if (o->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->rank, 1 << 18));
-    if (t->rank != 0) return TUTTI_OK;
+    if (o->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
+    if (t->me.rank != 0) return TUTTI_OK;
     if (o->show)
         TUTTI_TRY(tutti_progress_create(&t->progress, tutti_progress_defaults(o->show),
                                         &t->settings.pace, t->step,
@@ -304,7 +304,7 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
               .evaluation.every = t->settings.eval_every,
               .checkpoint.every = t->settings.checkpoint_every,
               .first_step = t->step};
-    TUTTI_TRY(tutti_comm_agree(t->comm, open_outputs(t)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, open_outputs(t)));
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
     t->begun = tutti_now();
@@ -316,8 +316,8 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     const double seconds = tutti_now() - t->begun;
     const int64_t steps = t->step - l.first_step;
     *result = (tutti_train_result){
-        .rank = t->rank,
-        .ranks = t->ranks,
+        .rank = t->me.rank,
+        .ranks = t->me.size,
         .steps = t->step,
         .loss = t->last_loss,
         .top1 = t->last_top1,
@@ -327,7 +327,7 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
         .exit_code = tutti_signals_exit_code(l.asked),
     };
     TUTTI_TRY(tutti_trainer_report(t, seconds, steps));
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_trainer_account(t, steps)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_trainer_account(t, steps)));
     if (t->step < t->settings.pace.steps)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
                           tutti_signals_name(l.asked), (long long)t->step,
@@ -340,15 +340,15 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
  * the others as soon as one exits with a failure. */
 static void say_for_all(const tutti_trainer *t)
 {
-    if (t->ranks > 1 && t->rank == 0) tutti_error(&t->log, "%s", tutti_message());
+    if (t->me.size > 1 && t->me.rank == 0) tutti_error(&t->log, "%s", tutti_message());
 }
 
 tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
 {
     tutti_trainer t;
     TUTTI_TRY(tutti_trainer_open(&t, options, false));
-    *result = (tutti_train_result){.rank = t.rank, .ranks = t.ranks};
-    tutti_status s = tutti_signals_open(t.rank == 0);
+    *result = (tutti_train_result){.rank = t.me.rank, .ranks = t.me.size};
+    tutti_status s = tutti_signals_open(t.me.rank == 0);
     if (s == TUTTI_OK) {
         s = train(&t, result);
         tutti_signals_close();

@@ -7,35 +7,18 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/topology.h"
 #include "machine/doctor.h"
 
-/* ---- the machine and the ranks ---- */
-
-static tutti_status open_machine(tutti_trainer *t)
-{
-    tutti_topology *topology = NULL;
-    TUTTI_TRY(tutti_kernels_choose(&t->row));
-    TUTTI_TRY(tutti_topology_open(&topology));
-    t->caches = (tutti_caches){tutti_topology_cache(topology, 1), tutti_topology_cache(topology, 2),
-                               tutti_topology_cache(topology, 3)};
-    snprintf(t->cpu, sizeof t->cpu, "%s", tutti_topology_cpu(topology));
-    tutti_topology_close(&topology);
-    return TUTTI_OK;
-}
-
-static tutti_status open_ranks(tutti_trainer *t)
+static tutti_status open_rank(tutti_trainer *t)
 {
     tutti_comm_options o = tutti_comm_defaults();
     o.log = t->log;
     o.core = t->options->comm_core;
-    o.compute_threads = t->options->threads ? t->options->threads : tutti_team_asked();
+    o.compute_threads = t->options->threads;
     o.stall_warn = t->options->stall_warn;
     o.stall_abort = t->options->stall_abort;
-    TUTTI_TRY(tutti_comm_open(&t->comm, &o));
-    t->rank = tutti_comm_rank(t->comm);
-    t->ranks = tutti_comm_size(t->comm);
-    if (t->ranks > 1) t->log.rank = t->rank;
+    TUTTI_TRY(tutti_rank_open(&t->me, &o));
+    if (t->me.size > 1) t->log.rank = t->me.rank;
     return TUTTI_OK;
 }
 
@@ -82,9 +65,9 @@ static tutti_status open_net_and_data(tutti_trainer *t)
 
 static tutti_status check_same_everywhere(tutti_trainer *t)
 {
-    TUTTI_TRY(tutti_comm_check_same(t->comm, "the net", first_64_bits(t->net_hash)));
+    TUTTI_TRY(tutti_comm_check_same(t->me.comm, "the net", first_64_bits(t->net_hash)));
     TUTTI_TRY(
-        tutti_comm_check_same(t->comm, "the data set", first_64_bits(tutti_data_hash(t->data))));
+        tutti_comm_check_same(t->me.comm, "the data set", first_64_bits(tutti_data_hash(t->data))));
     char hex[TUTTI_HASH_HEX];
     const tutti_settings *s = &t->settings;
     char text[512];
@@ -93,7 +76,7 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
                            s->nesterov, s->lr_schedule, s->warmup, (long long)s->pace.steps,
                            (unsigned long long)t->options->seed, t->options->shuffle);
     TUTTI_TRY(tutti_hash_bytes(hex, text, (size_t)n));
-    return tutti_comm_check_same(t->comm, "the options", first_64_bits(hex));
+    return tutti_comm_check_same(t->me.comm, "the options", first_64_bits(hex));
 }
 
 /* ---- the model ---- */
@@ -101,16 +84,16 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
 static tutti_model_options model_options(tutti_trainer *t, bool evaluates_only)
 {
     return (tutti_model_options){
-        .row = t->row,
-        .team = t->team,
-        .caches = t->caches,
+        .row = t->me.exec.row,
+        .team = t->me.exec.team,
+        .caches = t->me.caches,
         .batch = t->settings.batch,
         .grains = t->settings.grains,
-        .workers = t->ranks,
-        .worker = t->rank,
+        .workers = t->me.size,
+        .worker = t->me.rank,
         .forward_only = evaluates_only,
         .seed = t->options->seed,
-        .groups = t->ranks > 1 ? t->plan->groups : NULL,
+        .groups = t->me.size > 1 ? t->plan->groups : NULL,
         .late = t->plan->late,
         .hooks = evaluates_only ? (tutti_model_hooks){0} : tutti_sync_hooks(t),
     };
@@ -122,7 +105,7 @@ static bool may_share(const tutti_trainer *t, bool evaluates_only)
 {
     if (evaluates_only || t->options->part_reduce || t->options->part_broadcast) return false;
     for (int i = 0; i < t->plan->layers; i++)
-        if (t->plan->groups[i] != t->ranks) return false;
+        if (t->plan->groups[i] != t->me.size) return false;
     return true;
 }
 
@@ -131,8 +114,8 @@ static tutti_status share_memory(tutti_trainer *t, bool evaluates_only)
     tutti_model_bytes bytes = {0};
     if (!may_share(t, evaluates_only)) return TUTTI_OK;
     const tutti_model_options o = model_options(t, evaluates_only);
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_model_measure(&bytes, t->net, &o)));
-    return tutti_common_create(&t->common, t->comm, bytes.parameters, bytes.gradients);
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_model_measure(&bytes, t->net, &o)));
+    return tutti_common_create(&t->common, t->me.comm, bytes.parameters, bytes.gradients);
 }
 
 static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
@@ -182,9 +165,9 @@ static tutti_status open_loader(tutti_trainer *t)
 static tutti_status prepare_training(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_sync_create(t)));
-    TUTTI_TRY(tutti_comm_agree(t->comm, tutti_pulse_create(t)));
-    TUTTI_TRY(tutti_comm_agree(t->comm, init_model(t)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_sync_create(t)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_pulse_create(t)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, init_model(t)));
     if (o->weights) TUTTI_TRY(tutti_trainer_load_weights(t, o->weights, false));
     if (o->resume) {
         const bool automatic = !strcmp(o->resume, "auto");
@@ -192,29 +175,27 @@ static tutti_status prepare_training(tutti_trainer *t)
             return tutti_fail(TUTTI_ARGUMENT, "--resume auto needs --run, the run to go on with");
         TUTTI_TRY(tutti_trainer_resume(t, automatic ? o->run : o->resume, !automatic));
     }
-    return tutti_comm_agree(t->comm, open_loader(t));
+    return tutti_comm_agree(t->me.comm, open_loader(t));
 }
 
-/* Threads, and what they can do; measured before any other thread of ours is at work. */
-static tutti_status open_team(tutti_trainer *t)
+/* What the threads can do; measured before any other thread of ours is at work. */
+static tutti_status measure_peak(tutti_trainer *t)
 {
     double gflops;
-    TUTTI_TRY(tutti_team_create(&t->team, tutti_comm_compute_threads(t->comm)));
-    TUTTI_TRY(tutti_rates_fma(&gflops, t->row, t->team, 0.03));
-    t->peak = gflops * 1e9 * t->ranks;
+    TUTTI_TRY(tutti_rates_fma(&gflops, t->me.exec, 0.03));
+    t->peak = gflops * 1e9 * t->me.size;
     return TUTTI_OK;
 }
 
 static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
 {
-    TUTTI_TRY(open_machine(t));
-    TUTTI_TRY(open_ranks(t));
-    TUTTI_TRY(tutti_comm_agree(t->comm, open_net_and_data(t)));
+    TUTTI_TRY(open_rank(t));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, open_net_and_data(t)));
     TUTTI_TRY(check_same_everywhere(t));
-    TUTTI_TRY(tutti_comm_agree(t->comm, open_team(t)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, measure_peak(t)));
     TUTTI_TRY(tutti_trainer_choose_plan(t, evaluates_only));
     TUTTI_TRY(share_memory(t, evaluates_only));
-    TUTTI_TRY(tutti_comm_agree(t->comm, create_model(t, evaluates_only)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, create_model(t, evaluates_only)));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
 }
 
@@ -247,6 +228,5 @@ void tutti_trainer_close(tutti_trainer *t)
     tutti_net_destroy(&t->net);
     tutti_safetensors_layout_destroy(&t->layout);
     tutti_free(t->scratch);
-    tutti_team_destroy(&t->team);
-    tutti_comm_close(&t->comm);
+    tutti_rank_close(&t->me);
 }

@@ -23,6 +23,7 @@
 #include "kernel/ops.h"
 #include "nn/model.h"
 #include "plan/predict.h"
+#include "step/rank.h"
 #include "train/checkpoint.h"
 #include "train/progress.h"
 #include "train/settings.h"
@@ -64,13 +65,7 @@ typedef struct tutti_trainer {
     const tutti_train_options *options;
     tutti_settings settings;
     tutti_log log;
-    int rank, ranks;
-
-    const tutti_kernels *row;
-    char cpu[128];
-    tutti_caches caches;
-    tutti_team *team;
-    tutti_comm *comm;
+    tutti_rank me;
     tutti_net *net;
     char net_hash[TUTTI_HASH_HEX];
     tutti_data *data;

@@ -1,0 +1,31 @@
+#include "step/rank.h"
+
+static tutti_status open_machine(tutti_rank *r)
+{
+    TUTTI_TRY(tutti_kernels_choose(&r->exec.row));
+    TUTTI_TRY(tutti_topology_open(&r->topology));
+    r->caches = tutti_caches_of_thread(r->topology, tutti_comm_local_size(r->comm));
+    return tutti_team_create(&r->exec.team, tutti_comm_compute_threads(r->comm));
+}
+
+tutti_status tutti_rank_open(tutti_rank *out, const tutti_comm_options *options)
+{
+    tutti_rank r = {0};
+    tutti_comm_options o = *options;
+    if (!o.compute_threads) o.compute_threads = tutti_team_asked();
+    TUTTI_TRY(tutti_comm_open(&r.comm, &o));
+    r.rank = tutti_comm_rank(r.comm);
+    r.size = tutti_comm_size(r.comm);
+    const tutti_status s = tutti_comm_agree(r.comm, open_machine(&r));
+    if (s != TUTTI_OK) tutti_rank_close(&r);
+    *out = r;
+    return s;
+}
+
+void tutti_rank_close(tutti_rank *rank)
+{
+    tutti_team_destroy(&rank->exec.team);
+    tutti_topology_close(&rank->topology);
+    tutti_comm_close(&rank->comm);
+    *rank = (tutti_rank){0};
+}
