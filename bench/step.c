@@ -176,7 +176,7 @@ static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *ou
     TUTTI_TRY(steady_steps(t, 1, &seconds));
     tutti_model_reset_times(t->model);
     for (int i = 0; i < s->steps; i++) {
-        TUTTI_TRY(tutti_rates_fma(&peak, t->me.exec, 0.01));
+        TUTTI_TRY(tutti_peak_measure(&peak, t->me.exec, 0.01));
         out->peak = fmax(out->peak, peak);
         if (s->against == AGAINST_TORCH) TUTTI_TRY(let_opponent_step(t, &out->opponent, row));
         TUTTI_TRY(steady_steps(t, row, &seconds));

@@ -133,7 +133,7 @@ void sim_compute(sim_rank *rank, double seconds);
 /* Work of the communication thread: additions, updates. */
 void sim_owe(sim_rank *rank, double seconds);
 
-/* Seconds one core takes to stream so many bytes. */
+/* Seconds one core takes to stream that many bytes. */
 double sim_core_stream(const sim_scenario *scenario, double bytes);
 
 /* ---- links.c ---- */

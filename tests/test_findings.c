@@ -32,7 +32,7 @@ static tutti_facts healthy(void)
         .host_threads = 4,
         .seats = apart,
         .seat_count = 4,
-        .rates = {.fma_one = 100, .fma_all = 390},
+        .speeds = {.fma_one = 100, .fma_all = 390},
     };
 }
 
@@ -42,7 +42,7 @@ static void a_healthy_machine_gets_no_complaint(void **state)
     tutti_finding out[TUTTI_MAX_FINDINGS];
     tutti_facts m = healthy();
     assert_int_equal(tutti_findings(out, &m), 0);
-    m.rates = (tutti_rates){0}; /* not measured */
+    m.speeds = (tutti_speeds){0}; /* not measured */
     m.governor[0] = m.huge_pages[0] = 0;
     assert_int_equal(tutti_findings(out, &m), 0);
 }
@@ -70,7 +70,7 @@ static void threads_and_cores_must_fit(void **state)
            "export OMP_NUM_THREADS=4");
     m = healthy();
     m.team = m.seat_count = 1;
-    m.rates.fma_all = 100;
+    m.speeds.fma_all = 100;
     expect(&m, "3 of 4 cores are idle: only 1 thread is asked for", "export OMP_NUM_THREADS=4");
     m = healthy();
     m.machine_cores = 8, m.machine_threads = 16;
@@ -89,13 +89,13 @@ static void nobody_may_share_a_core(void **state)
 
     const tutti_seat ranks[] = {{0, 0, 0, 0}, {0, 1, 1, 0}, {3, 0, 1, 3}, {5, 0, 1, 0}};
     m = healthy();
-    m.seats = ranks, m.ranks = 2, m.team = 2, m.rates.fma_all = 200;
+    m.seats = ranks, m.ranks = 2, m.team = 2, m.speeds.fma_all = 200;
     expect(&m, "ranks 0 and 5 are bound to the same core 1",
            "mpirun --map-by slot:PE=2 --bind-to core, or srun --cpus-per-task=2");
 
     m = healthy();
     m.seats = NULL, m.seat_count = 0;
-    m.host_threads = 6, m.ranks = 2, m.team = 3, m.rates.fma_all = 300;
+    m.host_threads = 6, m.ranks = 2, m.team = 3, m.speeds.fma_all = 300;
     expect(&m, "2 ranks with 6 threads together run on this host of 4 cores",
            "export OMP_NUM_THREADS=2");
 }
@@ -123,7 +123,7 @@ static void limits_and_settings_are_named(void **state)
     m.isa = "scalar";
     expect(&m, "TUTTI_ISA lowers the kernels from avx2 to scalar", "unset TUTTI_ISA");
     m = healthy();
-    m.rates.fma_all = 210;
+    m.speeds.fma_all = 210;
     expect(&m, "4 threads compute only 2.1 times as fast as one: something else uses the cores",
            "top -H, to see who else computes here");
 }
@@ -132,7 +132,7 @@ static void a_slow_rank_is_named(void **state)
 {
     (void)state;
     tutti_facts m = healthy();
-    m.all_ranks = 8, m.slow_rank = 5, m.slow_rate = 310, m.median_rate = 390;
+    m.all_ranks = 8, m.slow_rank = 5, m.slow_speed = 310, m.median_speed = 390;
     expect(&m,
            "rank 5 computes at 310 GFLOP/s where half of the ranks reach 390: all will wait "
            "for it",

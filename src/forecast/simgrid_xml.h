@@ -5,7 +5,7 @@
 #include "format/json.h"
 #include "plan/platform.h"
 
-/* The network that joins hosts node-0 .. node-(nodes-1): at least so many. TUTTI_ARGUMENT for a
+/* The network that joins hosts node-0 .. node-(nodes-1), or more hosts. TUTTI_ARGUMENT for a
  * topology that is not known. */
 tutti_status tutti_simgrid_xml_network(tutti_string *out, const tutti_platform *platform,
                                        int nodes) TUTTI_MUST_CHECK;

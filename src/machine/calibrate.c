@@ -93,7 +93,7 @@ static tutti_status look(tutti_calibration *c, tutti_facts *facts, double second
 {
     TUTTI_TRY(tutti_alloc(&c->platform, 1, sizeof *c->platform));
     tutti_facts_collect(facts, &c->me);
-    return tutti_rates_measure(&facts->rates, &c->me, facts->memory_free, seconds);
+    return tutti_speeds_measure(&facts->speeds, &c->me, facts->memory_free, seconds);
 }
 
 static tutti_status measure_machine(tutti_calibration *c, double seconds)
@@ -102,8 +102,8 @@ static tutti_status measure_machine(tutti_calibration *c, double seconds)
     TUTTI_TRY(tutti_comm_agree(c->me.comm, look(c, &facts, seconds)));
     const int local = tutti_comm_local_size(c->me.comm);
     c->memory_free = (double)facts.memory_free / local;
-    double rates[] = {-facts.rates.fma_all, -facts.rates.copy};
-    TUTTI_TRY(tutti_calibration_slowest(c, rates, 2));
+    double speeds[] = {-facts.speeds.fma_all, -facts.speeds.copy};
+    TUTTI_TRY(tutti_calibration_slowest(c, speeds, 2));
     tutti_platform *p = c->platform;
     snprintf(p->name, sizeof p->name, "here");
     snprintf(p->topology, sizeof p->topology, "star");
@@ -112,8 +112,8 @@ static tutti_status measure_machine(tutti_calibration *c, double seconds)
     p->ranks = local;
     p->nodes = c->me.size;
     p->overlap = 1;
-    p->peak = -rates[0] * 1e9;
-    p->memory_bandwidth = -rates[1] * 1e9;
+    p->peak = -speeds[0] * 1e9;
+    p->memory_bandwidth = -speeds[1] * 1e9;
     p->memory = (double)facts.memory / local;
     snprintf(p->title, sizeof p->title, "%.96s: %d rank%s x %d thread%s", p->machine, c->me.size,
              c->me.size > 1 ? "s" : "", p->threads, p->threads > 1 ? "s" : "");

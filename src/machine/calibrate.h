@@ -33,16 +33,16 @@ typedef struct tutti_calibration {
 tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
                                        int count) TUTTI_MUST_CHECK;
 
-/* Collective. What ranks did from their 'start' to their 'end' took all of them so many seconds,
- * from the first start to the last end: where cores are scarce ranks take turns, and each one's own
- * time leaves out its waiting for the first. */
+/* Collective. *seconds is what all ranks together took for what each did from its 'start' to its
+ * 'end', from the first start to the last end: where cores are scarce ranks take turns, and each
+ * one's own time leaves out its waiting for the first. */
 tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end,
                                     double *seconds) TUTTI_MUST_CHECK;
 
 /* A line for people, on rank 0. */
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);
 
-/* A net with so many samples on each rank. */
+/* A net with a number of samples on each rank. */
 enum { TUTTI_POINT_STEPS = 128 };
 typedef struct tutti_point {
     const tutti_net *net;

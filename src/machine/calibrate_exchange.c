@@ -14,7 +14,7 @@ enum {
     LEAST_TRIES = 3,
     MOST_TRIES = 100,
     BESIDE_TRIES = 5,
-    BESIDE_WORK = 4 /* computing beside an exchange lasts so many times as long as that alone */
+    BESIDE_WORK = 4 /* computing beside an exchange takes 4 times as long as that alone */
 };
 
 /* Of the time for exchanges: alone, and beside computing. What is left is for meeting. */
@@ -203,7 +203,7 @@ static tutti_status try_beside(wires *w, tutti_exchange *x, double alone)
     return TUTTI_OK;
 }
 
-/* The largest part-reduce among all ranks that can be tried in so many seconds. */
+/* The largest part-reduce among all ranks that can be tried in 'seconds'. */
 static const tutti_exchange_rate *rate_for(const wires *w, double seconds)
 {
     const tutti_platform *p = w->c->platform;

@@ -67,8 +67,8 @@ static void keep_step(probe *p, double seconds, double whole)
     }
 }
 
-/* Collective: all ranks step together, as in training, and take so many seconds; *calm says that no
- * rank was disturbed. */
+/* Collective: all ranks step together, as in training; *seconds is what that took them, *calm says
+ * that no rank was disturbed. */
 static tutti_status step(probe *p, double *seconds, bool *calm)
 {
     TUTTI_TRY(tutti_comm_barrier(p->c->me.comm));

@@ -17,11 +17,11 @@ typedef struct roll_call {
     int *cores;
 } roll_call;
 
-static void answer(void *arg, int member, int size)
+static void answer(void *arg, int thread, int size)
 {
     const roll_call *call = arg;
     (void)size;
-    call->cores[member] = tutti_topology_core_of_caller(call->topology);
+    call->cores[thread] = tutti_topology_core_of_caller(call->topology);
 }
 
 static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_options *options,
@@ -52,8 +52,8 @@ static tutti_status look(tutti_machine *machine, const tutti_machine_options *op
     tutti_team_run(me->exec.team, answer, &(roll_call){me->topology, *cores});
     TUTTI_TRY(weigh_net(machine, options, me->size));
     if (options->seconds <= 0) return TUTTI_OK;
-    return tutti_rates_measure(&machine->facts.rates, me, machine->facts.memory_free,
-                               options->seconds);
+    return tutti_speeds_measure(&machine->facts.speeds, me, machine->facts.memory_free,
+                                options->seconds);
 }
 
 /* Collective. */

@@ -13,14 +13,14 @@
 /* Where a thread is bound: the number of its core on its host, -1 if it may run on several.
  * 'host' is the lowest rank on the same host. */
 typedef struct tutti_seat {
-    int rank, member, core, host;
+    int rank, thread, core, host;
 } tutti_seat;
 
-/* Best rates seen, 0 where not measured. */
-typedef struct tutti_rates {
+/* Best speeds seen, 0 where not measured. */
+typedef struct tutti_speeds {
     double fma_one, fma_all;  /* GFLOP/s with one thread, with all */
     double read, write, copy; /* GB/s with all threads; copying counts both ways */
-} tutti_rates;
+} tutti_speeds;
 
 typedef struct tutti_facts {
     char cpu[128];
@@ -43,9 +43,9 @@ typedef struct tutti_facts {
     int ranks, host_threads; /* ranks on this host, and the threads of all of them */
     const tutti_seat *seats; /* of all threads of all ranks */
     int seat_count;
-    tutti_rates rates;
-    int slow_rank; /* the rank with the least fma_all, that rate, and the median of all ranks */
-    double slow_rate, median_rate;
+    tutti_speeds speeds;
+    int slow_rank; /* the rank with the least fma_all, that speed, and the median of all ranks */
+    double slow_speed, median_speed;
     const char *net; /* what training it would take on this rank; NULL: not asked */
     int batch;
     uint64_t net_bytes;
@@ -55,14 +55,14 @@ typedef struct tutti_facts {
 void tutti_facts_collect(tutti_facts *facts, const tutti_rank *me);
 
 /* Spends about 'seconds' on the team. 'memory_free' is the host's. */
-tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_rank *me, uint64_t memory_free,
-                                 double seconds) TUTTI_MUST_CHECK;
+tutti_status tutti_speeds_measure(tutti_speeds *speeds, const tutti_rank *me, uint64_t memory_free,
+                                  double seconds) TUTTI_MUST_CHECK;
 
 /* The FMA peak of the team alone. */
-tutti_status tutti_rates_fma(double *gflops, tutti_exec exec, double seconds) TUTTI_MUST_CHECK;
+tutti_status tutti_peak_measure(double *gflops, tutti_exec exec, double seconds) TUTTI_MUST_CHECK;
 
 /* Collective. Fills in what concerns all ranks; *seats is the caller's (tutti_free). 'cores' has
- * one entry per member of the team: where it is bound. */
+ * an entry for each thread of the team: where it is bound. */
 tutti_status tutti_facts_gather(tutti_facts *facts, tutti_comm *comm, const int *cores,
                                 tutti_seat **seats) TUTTI_MUST_CHECK;
 
@@ -73,7 +73,7 @@ typedef struct tutti_finding {
 
 enum { TUTTI_MAX_FINDINGS = 24 };
 
-/* Pure. Returns how many findings there are. */
+/* Pure. Returns the number of findings. */
 int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *facts);
 
 struct tutti_machine {

@@ -31,17 +31,17 @@ static void print_slowest(const tutti_facts *m, FILE *out)
 {
     if (m->all_ranks > 1)
         fprintf(out, "slowest   rank %d with %.1f GFLOP/s, half of the ranks reach %.1f\n",
-                m->slow_rank, m->slow_rate, m->median_rate);
+                m->slow_rank, m->slow_speed, m->median_speed);
 }
 
-static void print_rates(const tutti_facts *m, FILE *out)
+static void print_speeds(const tutti_facts *m, FILE *out)
 {
-    const tutti_rates *r = &m->rates;
-    if (r->fma_one <= 0) return;
-    fprintf(out, "fma       %.1f GFLOP/s with 1 thread, %.1f with %d\n", r->fma_one, r->fma_all,
+    const tutti_speeds *s = &m->speeds;
+    if (s->fma_one <= 0) return;
+    fprintf(out, "fma       %.1f GFLOP/s with 1 thread, %.1f with %d\n", s->fma_one, s->fma_all,
             m->team);
-    fprintf(out, "bandwidth %.1f GB/s read, %.1f write, %.1f copy with %d thread%s\n", r->read,
-            r->write, r->copy, m->team, m->team == 1 ? "" : "s");
+    fprintf(out, "bandwidth %.1f GB/s read, %.1f write, %.1f copy with %d thread%s\n", s->read,
+            s->write, s->copy, m->team, m->team == 1 ? "" : "s");
     print_slowest(m, out);
 }
 
@@ -69,7 +69,7 @@ void tutti_machine_print(const tutti_machine *machine, FILE *out)
 {
     if (machine->facts.rank) return;
     print_facts(&machine->facts, out);
-    print_rates(&machine->facts, out);
+    print_speeds(&machine->facts, out);
     for (int i = 0; i < machine->finding_count; i++)
         fprintf(out, "\n! %s\n  %s\n", machine->findings[i].sentence, machine->findings[i].remedy);
     if (!machine->finding_count) fprintf(out, "\nnothing to complain about\n");
@@ -98,9 +98,9 @@ static json_t *findings_json(const tutti_machine *machine)
     return list;
 }
 
-static json_t *rate_json(double rate)
+static json_t *speed_json(double speed)
 {
-    return rate > 0 ? json_real(rate) : json_null(); /* null: not measured */
+    return speed > 0 ? json_real(speed) : json_null(); /* null: not measured */
 }
 
 static json_t *machine_json(const tutti_machine *machine)
@@ -114,10 +114,10 @@ static json_t *machine_json(const tutti_machine *machine)
         "isa", m->isa, "caches", caches_json(m), "memory", "bytes", (json_int_t)m->memory, "free",
         (json_int_t)m->memory_free, "huge_pages", m->huge_pages, "team", "threads", m->team,
         "pinned", m->pinned, "ranks", m->all_ranks, "ranks_on_host", m->ranks, "mpi",
-        *m->mpi ? json_string(m->mpi) : json_null(), "fma_gflops", "1", rate_json(m->rates.fma_one),
-        "all", rate_json(m->rates.fma_all), "memory_gbps", "read", rate_json(m->rates.read),
-        "write", rate_json(m->rates.write), "copy", rate_json(m->rates.copy), "findings",
-        findings_json(machine));
+        *m->mpi ? json_string(m->mpi) : json_null(), "fma_gflops", "1",
+        speed_json(m->speeds.fma_one), "all", speed_json(m->speeds.fma_all), "memory_gbps", "read",
+        speed_json(m->speeds.read), "write", speed_json(m->speeds.write), "copy",
+        speed_json(m->speeds.copy), "findings", findings_json(machine));
 }
 
 tutti_status tutti_machine_print_json(const tutti_machine *machine, FILE *out)

@@ -6,13 +6,13 @@
 
 #include "base/memory.h"
 
-enum { MOST_MEMBERS = 1024 }; /* of a team whose cores are compared */
+enum { MOST_THREADS = 1024 }; /* of a team whose cores are compared */
 
 /* What a rank tells the others. */
 typedef struct card {
     int team;
-    double rate;
-    int cores[MOST_MEMBERS];
+    double speed;
+    int cores[MOST_THREADS];
 } card;
 
 static int host_of(const tutti_comm *comm, int rank)
@@ -22,20 +22,20 @@ static int host_of(const tutti_comm *comm, int rank)
     return first;
 }
 
-static int members(const card *c)
+static int threads_of(const card *c)
 {
-    return c->team < MOST_MEMBERS ? c->team : MOST_MEMBERS;
+    return c->team < MOST_THREADS ? c->team : MOST_THREADS;
 }
 
 static tutti_status seat_everybody(tutti_facts *facts, const tutti_comm *comm, const card *cards,
                                    tutti_seat **out)
 {
     int count = 0;
-    for (int r = 0; r < facts->all_ranks; r++) count += members(&cards[r]);
+    for (int r = 0; r < facts->all_ranks; r++) count += threads_of(&cards[r]);
     TUTTI_TRY(tutti_alloc(out, (size_t)count, sizeof **out));
     tutti_seat *seat = *out;
     for (int r = 0; r < facts->all_ranks; r++)
-        for (int m = 0; m < members(&cards[r]); m++)
+        for (int m = 0; m < threads_of(&cards[r]); m++)
             *seat++ = (tutti_seat){r, m, cards[r].cores[m], host_of(comm, r)};
     facts->seats = *out;
     facts->seat_count = count;
@@ -52,9 +52,9 @@ static void count_host(tutti_facts *facts, const tutti_comm *comm, const card *c
     }
 }
 
-static int by_rate(const void *a, const void *b)
+static int by_speed(const void *a, const void *b)
 {
-    const double x = ((const card *)a)->rate, y = ((const card *)b)->rate;
+    const double x = ((const card *)a)->speed, y = ((const card *)b)->speed;
     return (x > y) - (x < y);
 }
 
@@ -63,10 +63,10 @@ static void find_slowest(tutti_facts *facts, card *cards)
 {
     facts->slow_rank = 0;
     for (int r = 1; r < facts->all_ranks; r++)
-        if (cards[r].rate < cards[facts->slow_rank].rate) facts->slow_rank = r;
-    facts->slow_rate = cards[facts->slow_rank].rate;
-    qsort(cards, (size_t)facts->all_ranks, sizeof *cards, by_rate);
-    facts->median_rate = cards[facts->all_ranks / 2].rate;
+        if (cards[r].speed < cards[facts->slow_rank].speed) facts->slow_rank = r;
+    facts->slow_speed = cards[facts->slow_rank].speed;
+    qsort(cards, (size_t)facts->all_ranks, sizeof *cards, by_speed);
+    facts->median_speed = cards[facts->all_ranks / 2].speed;
 }
 
 tutti_status tutti_facts_gather(tutti_facts *facts, tutti_comm *comm, const int *cores,
@@ -79,8 +79,8 @@ tutti_status tutti_facts_gather(tutti_facts *facts, tutti_comm *comm, const int 
     if (s == TUTTI_OK) s = tutti_alloc(&all, (size_t)facts->all_ranks, sizeof *all);
     if ((s = tutti_comm_agree(comm, s))) goto out;
     mine->team = facts->team;
-    mine->rate = facts->rates.fma_all;
-    memcpy(mine->cores, cores, (size_t)members(mine) * sizeof *cores);
+    mine->speed = facts->speeds.fma_all;
+    memcpy(mine->cores, cores, (size_t)threads_of(mine) * sizeof *cores);
     if ((s = tutti_comm_allgather(comm, mine, sizeof *mine, all))) goto out;
     if ((s = tutti_comm_agree(comm, seat_everybody(facts, comm, all, seats)))) goto out;
     count_host(facts, comm, all);

@@ -64,8 +64,8 @@ static bool two_threads_on_one_core(tutti_finding *f, const tutti_facts *m)
             if (a.core < 0 || a.core != b.core || a.host != b.host) continue;
             if (a.rank == b.rank) {
                 remedy(f, "unset OMP_PLACES GOMP_CPU_AFFINITY KMP_AFFINITY OMP_PROC_BIND");
-                return is_found(f, "threads %d and %d are bound to the same core %d", a.member,
-                                b.member, a.core);
+                return is_found(f, "threads %d and %d are bound to the same core %d", a.thread,
+                                b.thread, a.core);
             }
             remedy(f, "mpirun --map-by slot:PE=%d --bind-to core, or srun --cpus-per-task=%d",
                    m->team, m->team);
@@ -127,7 +127,7 @@ static bool kernels_are_lowered(tutti_finding *f, const tutti_facts *m)
 
 static bool threads_do_not_add_up(tutti_finding *f, const tutti_facts *m)
 {
-    const double gain = m->rates.fma_one > 0 ? m->rates.fma_all / m->rates.fma_one : m->team;
+    const double gain = m->speeds.fma_one > 0 ? m->speeds.fma_all / m->speeds.fma_one : m->team;
     if (m->team > m->cores || gain >= 0.7 * m->team) return false;
     remedy(f, "top -H, to see who else computes here");
     return is_found(f,
@@ -138,12 +138,12 @@ static bool threads_do_not_add_up(tutti_finding *f, const tutti_facts *m)
 
 static bool one_rank_is_slow(tutti_finding *f, const tutti_facts *m)
 {
-    if (m->all_ranks < 2 || m->slow_rate >= 0.8 * m->median_rate) return false;
+    if (m->all_ranks < 2 || m->slow_speed >= 0.8 * m->median_speed) return false;
     remedy(f, "leave its host out: mpirun --hostfile, or sbatch --exclude");
     return is_found(f,
                     "rank %d computes at %.0f GFLOP/s where half of the ranks reach %.0f: all "
                     "will wait for it",
-                    m->slow_rank, m->slow_rate, m->median_rate);
+                    m->slow_rank, m->slow_speed, m->median_speed);
 }
 
 static bool net_does_not_fit(tutti_finding *f, const tutti_facts *m)

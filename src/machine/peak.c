@@ -7,7 +7,7 @@
 
 enum { TRY_FLOATS = 64 }; /* the unit of the streaming kernels */
 
-/* What one member works on, a cache line apart from the next. */
+/* What one thread works on, a cache line apart from the next. */
 typedef struct desk {
     _Alignas(TUTTI_CACHE_LINE) float *x, *y;
     double flops;
@@ -18,39 +18,39 @@ typedef struct desk {
 typedef struct bench {
     const tutti_kernels *row;
     long rounds;
-    size_t count; /* floats of each member's arrays */
+    size_t count; /* floats of each thread's arrays */
     desk *desks;
 } bench;
 
-static void fma_job(void *arg, int member, int size)
+static void fma_job(void *arg, int thread, int size)
 {
     bench *b = arg;
     (void)size;
-    b->desks[member].flops = b->row->fma_rounds(b->rounds, &b->desks[member].sink);
+    b->desks[thread].flops = b->row->fma_rounds(b->rounds, &b->desks[thread].sink);
 }
 
-static void read_job(void *arg, int member, int size)
+static void read_job(void *arg, int thread, int size)
 {
     bench *b = arg;
     (void)size;
-    b->row->stream_read(b->desks[member].x, b->count, &b->desks[member].sink);
+    b->row->stream_read(b->desks[thread].x, b->count, &b->desks[thread].sink);
 }
 
-static void write_job(void *arg, int member, int size)
+static void write_job(void *arg, int thread, int size)
 {
     bench *b = arg;
     (void)size;
-    b->row->stream_write(b->desks[member].y, b->count, 1.0f);
+    b->row->stream_write(b->desks[thread].y, b->count, 1.0f);
 }
 
-static void copy_job(void *arg, int member, int size)
+static void copy_job(void *arg, int thread, int size)
 {
     bench *b = arg;
     (void)size;
-    b->row->stream_copy(b->desks[member].y, b->desks[member].x, b->count);
+    b->row->stream_copy(b->desks[thread].y, b->desks[thread].x, b->count);
 }
 
-/* The shortest time of the job, tried for so many seconds and at least twice. */
+/* The shortest time of the job, tried for that many seconds and at least twice. */
 static double best_time(tutti_team *team, tutti_team_job *job, bench *b, double seconds)
 {
     double best = 1e30;
@@ -65,7 +65,7 @@ static double best_time(tutti_team *team, tutti_team_job *job, bench *b, double 
 }
 
 /* GFLOP/s; 'rounds' is chosen so that a try takes about a millisecond. */
-static double fma_rate(tutti_team *team, bench *b, double seconds)
+static double fma_speed(tutti_team *team, bench *b, double seconds)
 {
     double flops = 0;
     b->rounds = 256;
@@ -75,26 +75,26 @@ static double fma_rate(tutti_team *team, bench *b, double seconds)
     return flops / time * 1e-9;
 }
 
-tutti_status tutti_rates_fma(double *gflops, tutti_exec exec, double seconds)
+tutti_status tutti_peak_measure(double *gflops, tutti_exec exec, double seconds)
 {
     bench b = {.row = exec.row};
     TUTTI_TRY(tutti_alloc(&b.desks, (size_t)tutti_team_size(exec.team), sizeof *b.desks));
-    *gflops = fma_rate(exec.team, &b, seconds);
+    *gflops = fma_speed(exec.team, &b, seconds);
     tutti_free(b.desks);
     return TUTTI_OK;
 }
 
-/* Every member takes its own memory, so that it lies near its core. */
-static void take_arrays(void *arg, int member, int size)
+/* Every thread takes its own memory, so that it lies near its core. */
+static void take_arrays(void *arg, int thread, int size)
 {
     bench *b = arg;
-    desk *d = &b->desks[member];
+    desk *d = &b->desks[thread];
     (void)size;
     d->status = tutti_alloc(&d->x, b->count, sizeof(float));
     if (d->status == TUTTI_OK) d->status = tutti_alloc(&d->y, b->count, sizeof(float));
 }
 
-static tutti_status memory_rates(tutti_rates *rates, tutti_team *team, bench *b, double seconds)
+static tutti_status memory_speeds(tutti_speeds *speeds, tutti_team *team, bench *b, double seconds)
 {
     const int size = tutti_team_size(team);
     tutti_team_run(team, take_arrays, b);
@@ -104,35 +104,35 @@ static tutti_status memory_rates(tutti_rates *rates, tutti_team *team, bench *b,
                               "no memory for two arrays of %.0f MiB to measure it with",
                               (double)b->count * size * sizeof(float) / (1 << 20));
     const double gigabytes = (double)b->count * sizeof(float) * size * 1e-9;
-    rates->read = gigabytes / best_time(team, read_job, b, seconds / 3);
-    rates->write = gigabytes / best_time(team, write_job, b, seconds / 3);
-    rates->copy = 2 * gigabytes / best_time(team, copy_job, b, seconds / 3);
+    speeds->read = gigabytes / best_time(team, read_job, b, seconds / 3);
+    speeds->write = gigabytes / best_time(team, write_job, b, seconds / 3);
+    speeds->copy = 2 * gigabytes / best_time(team, copy_job, b, seconds / 3);
     return TUTTI_OK;
 }
 
 /* Arrays of four times the largest cache, so that the caches hold little of them. */
-static size_t floats_per_member(const tutti_topology *topology, uint64_t memory_free, int members)
+static size_t floats_per_thread(const tutti_topology *topology, uint64_t memory_free, int threads)
 {
     size_t bytes = (size_t)64 << 20;
     for (int level = 1; level <= 3; level++)
         if (bytes < 4 * tutti_topology_cache(topology, level))
             bytes = 4 * tutti_topology_cache(topology, level);
     if (bytes > memory_free / 8) bytes = (size_t)(memory_free / 8);
-    return tutti_round_up(bytes / sizeof(float) / (size_t)members + 1, TRY_FLOATS);
+    return tutti_round_up(bytes / sizeof(float) / (size_t)threads + 1, TRY_FLOATS);
 }
 
-tutti_status tutti_rates_measure(tutti_rates *rates, const tutti_rank *me, uint64_t memory_free,
-                                 double seconds)
+tutti_status tutti_speeds_measure(tutti_speeds *speeds, const tutti_rank *me, uint64_t memory_free,
+                                  double seconds)
 {
     tutti_team *team = me->exec.team;
     const int size = tutti_team_size(team);
     const uint64_t share = memory_free / (uint64_t)tutti_comm_local_size(me->comm);
-    bench b = {.row = me->exec.row, .count = floats_per_member(me->topology, share, size)};
-    *rates = (tutti_rates){0};
+    bench b = {.row = me->exec.row, .count = floats_per_thread(me->topology, share, size)};
+    *speeds = (tutti_speeds){0};
     TUTTI_TRY(tutti_alloc(&b.desks, (size_t)size, sizeof *b.desks));
-    rates->fma_one = fma_rate(NULL, &b, seconds / 4);
-    rates->fma_all = fma_rate(team, &b, seconds / 4);
-    const tutti_status s = memory_rates(rates, team, &b, seconds / 2);
+    speeds->fma_one = fma_speed(NULL, &b, seconds / 4);
+    speeds->fma_all = fma_speed(team, &b, seconds / 4);
+    const tutti_status s = memory_speeds(speeds, team, &b, seconds / 2);
     for (int i = 0; i < size; i++) {
         tutti_free(b.desks[i].x);
         tutti_free(b.desks[i].y);

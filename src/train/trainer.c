@@ -182,7 +182,7 @@ static tutti_status prepare_training(tutti_trainer *t)
 static tutti_status measure_peak(tutti_trainer *t)
 {
     double gflops;
-    TUTTI_TRY(tutti_rates_fma(&gflops, t->me.exec, 0.03));
+    TUTTI_TRY(tutti_peak_measure(&gflops, t->me.exec, 0.03));
     t->peak = gflops * 1e9 * t->me.size;
     return TUTTI_OK;
 }
