@@ -9,8 +9,8 @@
 
 /* What is known to fail and therefore left out; true brings it in. */
 enum {
-    CONCAT_BEHIND_SPLIT_FC = false, /* also through relu, sigmoid, tanh and dropout */
-    INPUT_BEHIND_TWO_NAMES = false, /* as in 'add a b input' */
+    CONCAT_BEHIND_SPLIT_FC = true, /* also through relu, sigmoid, tanh and dropout */
+    INPUT_BEHIND_TWO_NAMES = true, /* as in 'add a b input' */
 };
 
 enum { RANDOM_LAYERS = 64 };

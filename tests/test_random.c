@@ -46,7 +46,8 @@ static void choose_groups(const random_net *net, const tutti_net *parsed, varian
     for (int i = 0; i < net->layer_count; i++) {
         int choices[MAX_WORKERS], count = 0;
         for (int g = 1; g <= v->workers; g++)
-            if (!net->values[i + 1].whole && tutti_plan_may(parsed, i, v->workers, g))
+            if (!net->values[i + 1].whole &&
+                tutti_layer_can_split(&parsed->layers[i], v->workers, g))
                 choices[count++] = g;
         v->groups[i] = count ? choices[random_below(numbers, count)] : 0;
     }
