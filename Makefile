@@ -46,6 +46,10 @@ check-random: setup all
 	@tests/bits/random_nets.py $(BUILD)/tutti $(BUILD)/tests/test_random --seed $(SEED) \
 	    --seconds $$(($(FOR) / 2))
 
+# Every figure and picture of doc/SCALING.md, to the digit: most of an hour.
+check-scaling: setup all
+	@tests/sim/scaling.py $(BUILD)/tutti all
+
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package).
 check-torch: all
 	@tools/setup torch
@@ -90,4 +94,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-random check-san check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo check check-bits check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
