@@ -18,7 +18,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/cpu.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/tree.h"
@@ -365,11 +364,10 @@ static void check(int index, const tutti_conv_shape *shape, int n, int grains)
     if (options.shape >= 0 && options.shape != index) return;
     problem p = problem_new(index, shape, n, grains);
     results want = defined(&p);
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
         for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
-            if (!(row->needs & ~tutti_cpu_features()) &&
-                (variants[v].threads < 3 || index % 5 == 0))
-                check_variant(&p, row, &variants[v], &want);
+            if (tutti_kernels_run_here(*row) && (variants[v].threads < 3 || index % 5 == 0))
+                check_variant(&p, *row, &variants[v], &want);
     results_free(&want);
     problem_free(&p);
 }

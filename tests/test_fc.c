@@ -10,7 +10,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/cpu.h"
 #include "base/memory.h"
 #include "base/tree.h"
 #include "fenced.h"
@@ -191,18 +190,13 @@ static int close_world(void **state)
     return 0;
 }
 
-static bool runs_here(const tutti_kernels *row)
-{
-    return !(row->needs & ~tutti_cpu_features());
-}
-
 static void check_rows(world *w, problem *p)
 {
     p->grains.begin = p->begin;
     define(p);
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
-        for (int threads = 1; threads <= THREADS && runs_here(row); threads++)
-            check(p, &(machine){row, &usual, w->team[threads]});
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
+        for (int threads = 1; threads <= THREADS && tutti_kernels_run_here(*row); threads++)
+            check(p, &(machine){*row, &usual, w->team[threads]});
 }
 
 static void every_row_and_team_has_the_bits_of_the_definition(void **state)
@@ -248,8 +242,8 @@ static void caches_do_not_change_the_bits(void **state)
         problem p = problem_create((shape){300, 260}, 50, 13);
         p.grains.begin = p.begin;
         define(&p);
-        for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
-            if (runs_here(row)) check(&p, &(machine){row, &sizes[i], w->team[3]});
+        for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
+            if (tutti_kernels_run_here(*row)) check(&p, &(machine){*row, &sizes[i], w->team[3]});
         problem_destroy(&p);
     }
 }
@@ -273,8 +267,9 @@ static void no_grains_no_bias_no_mask(void **state)
     fenced no_bias = fenced_create(p.y.count), no_mask = fenced_create(p.dx.count);
     tutti_ref_fc_forward(p.n, p.in, p.out, p.x.data, p.w.data, NULL, false, p.y.data);
     tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++) {
-        if (!runs_here(row)) continue;
+    for (int k = 0; tutti_kernel_table[k]; k++) {
+        const tutti_kernels *const row = tutti_kernel_table[k];
+        if (!tutti_kernels_run_here(row)) continue;
         tutti_fc *fc = NULL;
         assert_int_equal(tutti_fc_create(&fc, 20, 20, row, &usual, 1), TUTTI_OK);
         fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));

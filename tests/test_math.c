@@ -48,9 +48,9 @@ static void apply(const tutti_kernels *row, const function *f, const float *x, f
 
 static const tutti_kernels *best_row(void)
 {
-    const tutti_kernels *best = tutti_kernel_table;
-    for (const tutti_kernels *row = best; row->name; row++)
-        if (!(row->needs & ~tutti_cpu_features())) best = row;
+    const tutti_kernels *best = NULL;
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
+        if (tutti_kernels_run_here(*row)) best = *row;
     return best;
 }
 
@@ -117,9 +117,10 @@ static void rows_agree(void **state)
                 const bool normal = x[j] >= FLT_MIN, all = functions[i].low < 0;
                 if (!all && !normal) x[j] = 1.0f + (float)j; /* log and x^-3/4 take no other */
             }
-            apply(tutti_kernel_table, &functions[i], x, want, CHUNK);
-            for (const tutti_kernels *row = tutti_kernel_table; row->name; row++) {
-                if (row->needs & ~tutti_cpu_features()) continue;
+            apply(tutti_kernel_table[0], &functions[i], x, want, CHUNK);
+            for (int k = 0; tutti_kernel_table[k]; k++) {
+                const tutti_kernels *const row = tutti_kernel_table[k];
+                if (!tutti_kernels_run_here(row)) continue;
                 apply(row, &functions[i], x, got, CHUNK);
                 for (int j = 0; j < CHUNK; j++)
                     if (memcmp(&got[j], &want[j], 4) && !(isnan(got[j]) && isnan(want[j])))

@@ -1,4 +1,5 @@
-/* What the processor can do, as far as kernels care. */
+/* The processor: what it can do, as far as kernels care, and the few instructions that C has no
+ * words for. Whatever else depends on the architecture is in kernel/isa. */
 #ifndef TUTTI_BASE_CPU_H
 #define TUTTI_BASE_CPU_H
 
@@ -9,5 +10,27 @@ enum {
 
 /* The TUTTI_CPU_ bits of this machine. */
 unsigned tutti_cpu_features(void);
+
+/* What this machine lacks of 'needs', TUTTI_CPU_ bits: "AVX2 with FMA"; NULL: nothing. */
+const char *tutti_cpu_lacks(unsigned needs);
+
+/* Between two looks at what another thread may change. */
+static inline void tutti_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Whoever sees what the caller stores later sees also what it stored around the caches. Nothing
+ * else orders such stores on x86, and waiting for them costs. */
+static inline void tutti_fence_streams(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "base/memory.h"
 #include "base/topology.h"
 #include "base/tree.h"
@@ -108,13 +109,11 @@ bool tutti_team_is_pinned(const tutti_team *team)
     return team && team->pinned;
 }
 
-/* Nothing else orders stores around the caches, and waiting for them costs: once a share. */
+/* One fence for all that a share stored around the caches. */
 static void run_share(tutti_team_job *job, void *arg, int thread, int threads)
 {
     job(arg, thread, threads);
-#ifdef __SSE__
-    __builtin_ia32_sfence();
-#endif
+    tutti_fence_streams();
 }
 
 void tutti_team_run(tutti_team *team, tutti_team_job *job, void *arg)

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/topology.h"

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "comm/common.h"
 #include "kernel/ops.h"
 #include "kernel/work.h"

@@ -52,13 +52,6 @@ struct tutti_comm {
     char open_sentence[TUTTI_FAILURE_BYTES];
 };
 
-static inline void tutti_relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* Submits a command; waits when the queue is full. */
 void tutti_comm_submit(tutti_comm *comm, tutti_command_kind kind, tutti_exchange *exchange);
 

@@ -13,15 +13,13 @@
 #include "kernel/conv_kernels.h"
 #include "kernel/isa/isa.h"
 
+/* A union is as large as the largest of its members, so these are of the largest tiles. */
+#define BLOCKS_OF(nb, widest) char blocks_##nb[nb];
+#define SIZE_OF(nb, widest)   char size_##nb[(nb) * (widest)];
 enum {
     VECTORS = 16 / VLEN, /* of a block */
-    MAX_BLOCKS = NREG >= 32 ? 4 : 1,
-    ACCUMULATORS = NREG >= 32 ? 28
-                   : VLEN > 1 ? 12
-                              : 16,
-    MAX_WIDTH = NREG >= 32 ? 14
-                : VLEN > 1 ? 6
-                           : 1,
+    MAX_BLOCKS = sizeof(union {CONV_TILES(BLOCKS_OF)}),
+    ACCUMULATORS = sizeof(union {CONV_TILES(SIZE_OF)}) * VECTORS,
 };
 
 /* acc[pixel][vector] += x[pixel] * w[vector] for one channel of one tap. */
@@ -32,12 +30,12 @@ INLINE void channel(vf *acc, int nv, int lo, int hi, const float *x, long x_pixe
     UNROLL(16)
     for (int v = 0; v < nv; v++) {
         wv[v] = vf_load(w + v / VECTORS * w_output + v % VECTORS * VLEN);
-        IN_REGISTER(wv[v]);
+        HOLD(wv[v]);
     }
     UNROLL(14)
     for (int p = lo; p < hi; p++) {
         vf xv = vf_set1(x[p * x_pixel]);
-        IN_REGISTER(xv);
+        HOLD(xv);
         UNROLL(16)
         for (int v = 0; v < nv; v++) acc[p * nv + v] = vf_fma(xv, wv[v], acc[p * nv + v]);
     }
@@ -191,21 +189,11 @@ INLINE void run_tile(const tutti_conv_tile *t, const tutti_conv_segment *seg, co
     [nb - 1][width - 1] = {tile_ANY_##nb##_##width, tile_DENSE_##nb##_##width, \
                            tile_WHOLE_##nb##_##width},
 
-// clang-format off
-#define UP_TO_1(X, nb) X(nb, 1)
-#define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
-#define UP_TO_8(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8)
-#define UP_TO_9(X, nb) UP_TO_8(X, nb) X(nb, 9)
-#define UP_TO_14(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12) X(nb, 13) X(nb, 14)
-#if VLEN == 1
-#define ALL(X) UP_TO_1(X, 1)
-#elif NREG < 32
-#define ALL(X) UP_TO_6(X, 1)
-#else
-#define ALL(X) UP_TO_8(X, 1) UP_TO_14(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
-#endif
-ALL(TILE)
-// clang-format on
+#define TILES_UP_TO(nb, widest)   UP_TO_##widest(TILE, nb)
+#define ENTRIES_UP_TO(nb, widest) UP_TO_##widest(ENTRY, nb)
+#define WIDEST(nb, widest)        [nb] = widest,
+
+CONV_TILES(TILES_UP_TO)
 
 static void transpose(float *restrict out, const float *restrict in)
 {
@@ -224,11 +212,7 @@ static void transpose(float *restrict out, const float *restrict in)
 extern const tutti_conv_tiles NAME(conv_tiles);
 const tutti_conv_tiles NAME(conv_tiles) = {
     .vectors = VECTORS,
-#if NREG >= 32
-    .max_width = {0, 8, 14, 9, 6},
-#else
-    .max_width = {0, MAX_WIDTH},
-#endif
-    .tile = {ALL(ENTRY)},
+    .max_width = {CONV_TILES(WIDEST)},
+    .tile = {CONV_TILES(ENTRIES_UP_TO)},
     .transpose = transpose,
 };

@@ -6,15 +6,13 @@
 #include "kernel/conv_kernels.h"
 #include "kernel/isa/isa.h"
 
+/* A union is as large as the largest of its members, so these are of the largest tiles. */
+#define BLOCKS_OF(nb, widest) char blocks_##nb[nb];
+#define SIZE_OF(nb, widest)   char size_##nb[(nb) * (widest)];
 enum {
     VECTORS = 16 / VLEN, /* of a block */
-    MAX_BLOCKS = NREG >= 32 ? 4 : 1,
-    ACCUMULATORS = NREG >= 32 ? 28
-                   : VLEN > 1 ? 12
-                              : 16,
-    MAX_WIDTH = NREG >= 32 ? 14
-                : VLEN > 1 ? 6
-                           : 1,
+    MAX_BLOCKS = sizeof(union {CONV_GRADIENT_TILES(BLOCKS_OF)}),
+    ACCUMULATORS = sizeof(union {CONV_GRADIENT_TILES(SIZE_OF)}) * VECTORS,
 };
 
 /* Where the first channel of block b lives. Nothing is known about the pointer, so that no address
@@ -41,12 +39,12 @@ INLINE void sum_pixels(vf *acc, const tutti_conv_gradient_piece *piece, int rows
             UNROLL(16)
             for (int v = 0; v < nv; v++) {
                 d[v] = vf_load(dp + v / VECTORS * own.dy_output + v % VECTORS * VLEN);
-                IN_REGISTER(d[v]);
+                HOLD(d[v]);
             }
             UNROLL(12)
             for (int c = 0; c < width; c++) {
                 vf xv = vf_set1(xp[c]);
-                IN_REGISTER(xv);
+                HOLD(xv);
                 UNROLL(16)
                 for (int v = 0; v < nv; v++) acc[c * nv + v] = vf_fma(xv, d[v], acc[c * nv + v]);
             }
@@ -89,20 +87,11 @@ INLINE void run_tile(const tutti_conv_gradient_piece *piece, int rows, int cols,
     }
 #define ENTRY(nb, width) [nb - 1][width - 1] = tile_##nb##_##width,
 
-// clang-format off
-#define UP_TO_1(X, nb) X(nb, 1)
-#define UP_TO_6(X, nb) UP_TO_1(X, nb) X(nb, 2) X(nb, 3) X(nb, 4) X(nb, 5) X(nb, 6)
-#define UP_TO_9(X, nb) UP_TO_6(X, nb) X(nb, 7) X(nb, 8) X(nb, 9)
-#define UP_TO_12(X, nb) UP_TO_9(X, nb) X(nb, 10) X(nb, 11) X(nb, 12)
-#if VLEN == 1
-#define ALL(X) UP_TO_1(X, 1)
-#elif NREG < 32
-#define ALL(X) UP_TO_6(X, 1)
-#else
-#define ALL(X) UP_TO_12(X, 1) UP_TO_12(X, 2) UP_TO_9(X, 3) UP_TO_6(X, 4)
-#endif
-ALL(TILE)
-// clang-format on
+#define TILES_UP_TO(nb, widest)   UP_TO_##widest(TILE, nb)
+#define ENTRIES_UP_TO(nb, widest) UP_TO_##widest(ENTRY, nb)
+#define WIDEST(nb, widest)        [nb] = widest,
+
+CONV_GRADIENT_TILES(TILES_UP_TO)
 
 /* Every vector is a chain of its own; several together hide the latency of the additions. */
 INLINE void sum_bias(const tutti_conv_gradient_piece *piece, int nv, int rows, int cols,
@@ -142,12 +131,8 @@ static void join(float *restrict to, const float *restrict from, long floats)
 extern const tutti_conv_gradient_tiles NAME(conv_gradient_tiles);
 const tutti_conv_gradient_tiles NAME(conv_gradient_tiles) = {
     .vectors = VECTORS,
-#if NREG >= 32
-    .max_width = {0, 12, 12, 9, 6},
-#else
-    .max_width = {0, MAX_WIDTH},
-#endif
-    .tile = {ALL(ENTRY)},
+    .max_width = {CONV_GRADIENT_TILES(WIDEST)},
+    .tile = {CONV_GRADIENT_TILES(ENTRIES_UP_TO)},
     .bias = bias,
     .join = join,
 };

@@ -14,9 +14,9 @@
  * multiplying for as long as memory takes, which with other programs on the same memory is what
  * decides. Narrow tiles have time for the next job's weights only. */
 enum {
-    WIDE = VLEN == 16,
-    TAIL = 4,                /* steps at the end of a leaf, ... */
-    PAIR = VLEN > 1 ? 2 : 1, /* ... for so many rows at a time */
+    WIDE = FC_DATA_FETCHES,
+    TAIL = 4,            /* steps at the end of a leaf, ... */
+    PAIR = FC_TAIL_ROWS, /* ... for this many rows at a time */
     SHORT_BLOCK = TUTTI_BLOCK - TAIL,
 };
 
@@ -71,7 +71,7 @@ INLINE void tail_steps(vf *sums, int blocks, const float *w, const float *const 
         UNROLL(16)
         for (int v = 0; v < count; v++) {
             at[v] = vf_load(column[v / VECS] + k * TUTTI_BLOCK + v % VECS * VLEN);
-            IN_REGISTER(at[v]);
+            HOLD(at[v]);
         }
         UNROLL(2)
         for (int r = 0; r < PAIR; r++) {
@@ -139,43 +139,28 @@ INLINE void data_tile(const tutti_fc_data_job *job, int input, int rows, int blo
 }
 
 /* Each shape is a function of its own, for the compiler runs out of registers for addresses when
- * all are inlined. */
-#define TILES(rows, blocks)                                                                     \
-    static __attribute__((noinline)) int tiles_##rows##x##blocks(const tutti_fc_data_job *job,  \
-                                                                 int input)                     \
+ * all are inlined. The narrower the panel, the more rows fit in the registers. */
+#define TILES(name, rows, blocks)                                                               \
+    static __attribute__((noinline)) int name(const tutti_fc_data_job *job, int input)          \
     {                                                                                           \
         for (; input + rows <= job->inputs; input += rows) data_tile(job, input, rows, blocks); \
         return input;                                                                           \
     }
-
-/* The narrower the panel, the more rows fit in the registers. */
-#if VLEN == 16
-TILES(24, 1)
-TILES(8, 1)
-TILES(12, 2)
-TILES(4, 2)
-TILES(8, 3)
-TILES(6, 4)
-TILES(2, 4)
-#elif VLEN == 8
-TILES(6, 1)
-TILES(2, 1)
-#else
-TILES(1, 1)
-#endif
+#define BOTH(blocks, large, small)          \
+    TILES(large_of_##blocks, large, blocks) \
+    TILES(small_of_##blocks, small, blocks)
+FC_DATA_TILES(BOTH)
 
 void NAME(fc_data)(const tutti_fc_data_job *job)
 {
-#if VLEN == 16
+    int input = 0;
+#define PANEL(blocks, large, small)                               \
+    case blocks:                                                  \
+        input = large_of_##blocks(job, input);                    \
+        if (small < large) input = small_of_##blocks(job, input); \
+        break;
     switch (job->blocks) {
-    case 1: tiles_8x1(job, tiles_24x1(job, 0)); break;
-    case 2: tiles_4x2(job, tiles_12x2(job, 0)); break;
-    case 3: tiles_8x3(job, 0); break;
-    default: tiles_2x4(job, tiles_6x4(job, 0));
+        FC_DATA_TILES(PANEL)
     }
-#elif VLEN == 8
-    tiles_2x1(job, tiles_6x1(job, 0));
-#else
-    tiles_1x1(job, 0);
-#endif
+#undef PANEL
 }

@@ -10,11 +10,8 @@
 
 #include "kernel/fc_tile.h"
 
-#if VLEN > 1
-enum {
-    FEW = 8,
-    AHEAD = 64, /* inputs whose weights are fetched before their turn */
-};
+#if FC_FEW
+enum { AHEAD = 64 }; /* inputs whose weights are fetched before their turn */
 
 /* The chains of VLEN inputs from 'input' on over a leaf. */
 INLINE void few_chains(vf *acc, const tutti_fc_few_job *job, int samples, int input)
@@ -44,7 +41,7 @@ INLINE void few_inputs(const tutti_fc_few_job *job, int samples)
 {
     const size_t row = (size_t)job->inputs, level = job->level;
     for (int input = 0; input < job->inputs; input += VLEN) {
-        vf acc[FEW];
+        vf acc[FC_FEW];
         few_chains(acc, job, samples, input);
         UNROLL(8)
         for (int s = 0; s < samples; s++) {
@@ -60,23 +57,18 @@ INLINE void few_inputs(const tutti_fc_few_job *job, int samples)
 
 static void data_few(const tutti_fc_few_job *job)
 {
+#define CASE(zero, samples) \
+    case samples: few_inputs(job, samples); break;
     switch (job->samples) {
-    case 1: few_inputs(job, 1); break;
-    case 2: few_inputs(job, 2); break;
-    case 3: few_inputs(job, 3); break;
-    case 4: few_inputs(job, 4); break;
-    case 5: few_inputs(job, 5); break;
-    case 6: few_inputs(job, 6); break;
-    case 7: few_inputs(job, 7); break;
-    case FEW: few_inputs(job, FEW); break;
+        UP_TO(FC_FEW, CASE, 0)
     }
+#undef CASE
 }
 #else
-enum { FEW = 0 };
 static void data_few(const tutti_fc_few_job *job)
 {
     (void)job;
 }
 #endif
 
-const tutti_fc_few NAME(fc_few) = {FEW, data_few};
+const tutti_fc_few NAME(fc_few) = {FC_FEW, data_few};

@@ -24,15 +24,16 @@
 
 enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
 
-/* Tiles: as many accumulators as registers allow beside the columns and a scalar. */
-#if VLEN == 16
-enum { BLOCKS = 3, DATA_BLOCKS = 4, FORWARD_ROWS = 8, WEIGHTS_ROWS = 8 };
-#elif VLEN == 8
-enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 6, WEIGHTS_ROWS = 6 };
-#else
-enum { BLOCKS = 1, DATA_BLOCKS = 1, FORWARD_ROWS = 2, WEIGHTS_ROWS = 2 };
-#endif
-enum { TILE = 28 * VECS };
+/* The most blocks and rows of the row's tiles: a union is as large as its largest member. */
+#define BLOCKS_OF(blocks, ...) char blocks_##blocks[blocks];
+#define ROWS_OF(blocks, rows)  char rows_##blocks[rows];
+enum {
+    FORWARD_BLOCKS = sizeof(union {FC_FORWARD_TILES(BLOCKS_OF)}),
+    FORWARD_ROWS = sizeof(union {FC_FORWARD_TILES(ROWS_OF)}),
+    WEIGHTS_BLOCKS = sizeof(union {FC_WEIGHTS_TILES(BLOCKS_OF)}),
+    DATA_BLOCKS = sizeof(union {FC_DATA_TILES(BLOCKS_OF)}),
+    TILE = 28 * VECS, /* the most vectors of any */
+};
 
 /* acc[row][column vector] += a[row] b[column]; or, for the first step, the product in place of a
  * sum that starts at +0: one instruction and no register to clear. */

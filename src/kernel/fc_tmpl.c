@@ -43,7 +43,8 @@ INLINE fetcher fetcher_of(const tutti_fc_forward_job *job, int sample)
 {
     const int tile = sample / FORWARD_ROWS,
               tiles = (job->samples + FORWARD_ROWS - 1) / FORWARD_ROWS;
-    const int first = tiles <= 2 ? 2 * tile : tile, second = tiles <= 2 ? first + 1 : BLOCKS;
+    const int first = tiles <= 2 ? 2 * tile : tile,
+              second = tiles <= 2 ? first + 1 : FORWARD_BLOCKS;
     const ptrdiff_t next = job->next ? job->next - job->w : 0;
     return (fetcher){
         {job->next && first < job->blocks ? next + first * (ptrdiff_t)job->w_block : 0,
@@ -96,31 +97,18 @@ INLINE void forward_tile(const tutti_fc_forward_job *job, int sample, int rows, 
 }
 
 typedef void forward_fn(const tutti_fc_forward_job *job, int sample);
-#define FORWARD(rows, blocks)                                                          \
+#define FORWARD(blocks, rows)                                                          \
     static void forward_##rows##x##blocks(const tutti_fc_forward_job *job, int sample) \
     {                                                                                  \
         forward_tile(job, sample, rows, blocks);                                       \
     }
-// clang-format off
-#define FORWARD_COLUMN(X, b) X(1, b) X(2, b) X(3, b) X(4, b) X(5, b) X(6, b) X(7, b) X(8, b)
-#define FORWARD_PAIR(X, b)   X(1, b) X(2, b)
-#define FORWARD_SIX(X, b)    FORWARD_PAIR(X, b) X(3, b) X(4, b) X(5, b) X(6, b)
-// clang-format on
-#define ENTRY(rows, blocks) [blocks][rows] = forward_##rows##x##blocks,
+#define FORWARD_ENTRY(blocks, rows)   [blocks][rows] = forward_##rows##x##blocks,
+#define FORWARDS(blocks, rows)        UP_TO_##rows(FORWARD, blocks)
+#define FORWARD_ENTRIES(blocks, rows) UP_TO_##rows(FORWARD_ENTRY, blocks)
 
-#if VLEN == 16
-FORWARD_COLUMN(FORWARD, 1)
-FORWARD_COLUMN(FORWARD, 2)
-FORWARD_COLUMN(FORWARD, 3)
-static forward_fn *const forward_tiles[BLOCKS + 1][FORWARD_ROWS + 1] = {
-    FORWARD_COLUMN(ENTRY, 1) FORWARD_COLUMN(ENTRY, 2) FORWARD_COLUMN(ENTRY, 3)};
-#elif VLEN == 8
-FORWARD_SIX(FORWARD, 1)
-static forward_fn *const forward_tiles[BLOCKS + 1][FORWARD_ROWS + 1] = {FORWARD_SIX(ENTRY, 1)};
-#else
-FORWARD_PAIR(FORWARD, 1)
-static forward_fn *const forward_tiles[BLOCKS + 1][FORWARD_ROWS + 1] = {FORWARD_PAIR(ENTRY, 1)};
-#endif
+FC_FORWARD_TILES(FORWARDS)
+static forward_fn *const forward_tiles[FORWARD_BLOCKS + 1][FORWARD_ROWS + 1] = {
+    FC_FORWARD_TILES(FORWARD_ENTRIES)};
 
 static void forward(const tutti_fc_forward_job *job)
 {
@@ -202,15 +190,14 @@ INLINE void weights_tile(const tutti_fc_weights_job *job, int input, int rows, i
     else weights_store(dw, job->dw_block, false, rows, blocks, acc);
 }
 
-/* All inputs, a panel of 'blocks' blocks wide. */
-INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
+/* All inputs, a panel of 'blocks' blocks wide, 'rows' inputs at a time. */
+INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks, int rows)
 {
-    enum { REST = TUTTI_BLOCK % WEIGHTS_ROWS };
+    const int rest = TUTTI_BLOCK % rows;
     for (int i = 0; i < job->inputs; i += TUTTI_BLOCK) {
         int r = 0;
-        for (; r + WEIGHTS_ROWS <= TUTTI_BLOCK; r += WEIGHTS_ROWS)
-            weights_tile(job, i + r, WEIGHTS_ROWS, blocks);
-        if (REST) weights_tile(job, i + r, REST ? REST : 1, blocks);
+        for (; r + rows <= TUTTI_BLOCK; r += rows) weights_tile(job, i + r, rows, blocks);
+        if (rest) weights_tile(job, i + r, rest ? rest : 1, blocks);
     }
 }
 
@@ -229,13 +216,8 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks)
  * ports (Intel) that is 10 cycles for what takes 8 in one flat sum, so 80 % of the peak is all
  * there is, and a library whose flat sum runs at more than 84 % cannot be matched to 0.95. Where
  * adds have pipes of their own (Zen 4) they cost nothing. The 17 loads of a row fit beside. */
-#if VLEN > 1
-enum {
-    SWEEP_ROWS = TUTTI_FC_NEAR / TUTTI_BLOCK,
-    SWEEP_SAMPLES = 8,
-    SWEEP_HELD = VLEN == 16 ? 16 : 8,
-    FETCH_ROWS = 4
-};
+#if FC_SWEEP_SAMPLES
+enum { SWEEP_ROWS = TUTTI_FC_NEAR / TUTTI_BLOCK, FETCH_ROWS = 4 };
 
 typedef struct sweep_job {
     int rows;       /* a multiple of 16 */
@@ -251,7 +233,7 @@ typedef struct sweep_job {
 
 INLINE void join(vf *sum, const vf *right)
 {
-    UNROLL(2)
+    UNROLL(4)
     for (int v = 0; v < VECS; v++) sum[v] = vf_add(sum[v], right[v]);
 }
 
@@ -263,7 +245,7 @@ INLINE void sweep_row(vf *sum, const vf *dy, int grains, int samples, const floa
         UNROLL(8)
         for (int s = g * samples; s < (g + 1) * samples; s++) {
             const vf scalar = vf_set1(x[s * TUTTI_BLOCK]);
-            UNROLL(2)
+            UNROLL(4)
             for (int v = 0; v < VECS; v++) {
                 vf *to = &sum[g * VECS + v];
                 *to = s == g * samples ? vf_mul(scalar, dy[s * VECS + v])
@@ -310,7 +292,7 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int sampl
             if (joins == 1) add_from(sum, VECS, waiting);
             for (int j = joins < 0 ? job->joins : 0; j; j--, waiting -= slot)
                 add_from(sum, VECS, waiting);
-            UNROLL(2)
+            UNROLL(4)
             for (int v = 0; v < VECS; v++) vf_put(to + r * TUTTI_BLOCK + v * VLEN, sum[v], stream);
         }
         top += TUTTI_BLOCK * TUTTI_BLOCK;
@@ -321,7 +303,7 @@ INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int sampl
 INLINE void sweep(const sweep_job *job, int grains, int samples, bool stream)
 {
     const int held = grains * samples;
-    vf dy[SWEEP_HELD * VECS];
+    vf dy[FC_SWEEP_HELD * VECS];
     UNROLL(16)
     for (int v = 0; v < held * VECS; v++) dy[v] = vf_load(job->dy + v * VLEN);
     UNROLL(16)
@@ -340,16 +322,8 @@ typedef void sweep_fn(const sweep_job *job, bool stream);
         else sweep(job, grains, samples, false);                                 \
     }
 #define SWEEP_ENTRY(grains, samples) [grains][samples] = sweep_##grains##_of_##samples,
-// clang-format off
-#define SINGLE_SWEEPS(X) X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)
-#if VLEN == 16
-#define SWEEPS(X) SINGLE_SWEEPS(X) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8) X(4, 4)
-#else
-#define SWEEPS(X) SINGLE_SWEEPS(X)
-#endif
-// clang-format on
-SWEEPS(SWEEP)
-static sweep_fn *const sweeps[5][SWEEP_SAMPLES + 1] = {SWEEPS(SWEEP_ENTRY)};
+FC_SWEEPS(SWEEP)
+static sweep_fn *const sweeps[5][FC_SWEEP_SAMPLES + 1] = {FC_SWEEPS(SWEEP_ENTRY)};
 
 /* How many grains from 'g' on are swept at once: a subtree of grains of equal size. */
 static int grains_at_once(const tutti_fc_weights_job *job, int g)
@@ -404,7 +378,6 @@ static void sweep_panel(const tutti_fc_weights_job *job)
     }
 }
 #else
-enum { SWEEP_SAMPLES = 0 }; /* a block would be 16 registers */
 static void sweep_panel(const tutti_fc_weights_job *job)
 {
     (void)job;
@@ -413,14 +386,15 @@ static void sweep_panel(const tutti_fc_weights_job *job)
 
 static void weights(const tutti_fc_weights_job *job)
 {
+#define PANEL(blocks, rows) \
+    case blocks: weights_panel(job, blocks, rows); break;
     switch (job->sweep ? 0 : job->blocks) {
-    case 0: sweep_panel(job); break;
-    case 1: weights_panel(job, 1); break;
-#if VLEN == 16
-    case 2: weights_panel(job, 2); break;
-    case 3: weights_panel(job, 3); break;
-#endif
+    case 0:
+        sweep_panel(job);
+        break;
+        FC_WEIGHTS_TILES(PANEL)
     }
+#undef PANEL
 }
 
 static void bias(const tutti_fc_weights_job *job, float *db)
@@ -499,10 +473,10 @@ static void unpack_transposed(int n, int columns, const float *from, size_t from
 extern const tutti_fc_kernels NAME(fc);
 
 const tutti_fc_kernels NAME(fc) = {
-    .forward_blocks = BLOCKS,
+    .forward_blocks = FORWARD_BLOCKS,
     .data_blocks = DATA_BLOCKS,
-    .weights_blocks = BLOCKS,
-    .few_samples = SWEEP_SAMPLES,
+    .weights_blocks = WEIGHTS_BLOCKS,
+    .few_samples = FC_SWEEP_SAMPLES,
     .forward = forward,
     .data = NAME(fc_data),
     .few = &NAME(fc_few),

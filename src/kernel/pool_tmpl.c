@@ -221,10 +221,10 @@ INLINE bool max_of_run(const run *job, int size, int fresh, bool taps, bool stre
     UNROLL(9)
     for (int t = 1; t < size * size; t++) {
         number[t] = vi_set1(t);
-        IN_REGISTER(number[t]);
+        HOLD(number[t]);
     }
     vm numbers[PARTS];
-    UNROLL(2)
+    UNROLL(4)
     for (int i = 0; i < PARTS; i++) {
         numbers[i] = all_numbers();
         for (int row = 0; fresh < size && row < size; row++) { /* the column fresh to no window */
@@ -233,7 +233,7 @@ INLINE bool max_of_run(const run *job, int size, int fresh, bool taps, bool stre
         }
     }
     for (int left = job->count; left > 0; left--) {
-        UNROLL(2)
+        UNROLL(4)
         for (int i = 0; i < PARTS; i++)
             numbers[i] = max_of_numbers(from + i * VLEN, w, fresh, number, y + i * VLEN,
                                         taps ? tap + i * VLEN : NULL, taps, stream, numbers[i]);

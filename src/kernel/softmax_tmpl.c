@@ -16,7 +16,7 @@ INLINE vf classes_only(int classes, int at, vf x, vf filler)
 /* In several chains: which one an element is in has no influence. */
 INLINE float largest(int classes, const float *x)
 {
-    enum { CHAINS = NREG >= 32 ? 4 : 2, STEP = CHAINS * VLEN };
+    enum { CHAINS = TOGETHER, STEP = CHAINS * VLEN };
     const vf first = vf_set1(x[0]);
     float lane[VLEN];
     vf best[CHAINS];

@@ -2,6 +2,7 @@
 #ifndef TUTTI_KERNEL_TABLE_H
 #define TUTTI_KERNEL_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -11,7 +12,7 @@
 enum { TUTTI_BLOCK = 16 };
 
 typedef struct tutti_kernels {
-    const char *name; /* "scalar", "avx2", "avx512" */
+    const char *name; /* of its vocabulary, isa/NAME.h */
     unsigned needs;   /* TUTTI_CPU_ bits */
     int vlen;         /* floats in a register */
     /* Fused multiply-adds in 'rounds' rounds of independent chains: the machine's limit. Returns
@@ -27,8 +28,11 @@ typedef struct tutti_kernels {
     const struct tutti_ops_kernels *ops;   /* ops_kernels.h */
 } tutti_kernels;
 
-/* All rows of this build, from plain C upwards; ends with a row without a name. */
-extern const tutti_kernels tutti_kernel_table[];
+/* All rows of this build, from plain C upwards, then NULL. */
+extern const tutti_kernels *const tutti_kernel_table[];
+
+/* Whether this machine can run the row. */
+bool tutti_kernels_run_here(const tutti_kernels *row);
 
 /* Stores the best row this machine can run in *out. The environment variable TUTTI_ISA names a
  * lower one; a name that does not exist or that this machine cannot run is TUTTI_ARGUMENT. */

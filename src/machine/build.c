@@ -3,6 +3,7 @@
 #include <tutti/machine.h>
 #include <tutti/tutti.h>
 
+#include "base/cpu.h"
 #include "comm/comm.h"
 #include "kernel/table.h"
 #include "tutti_build.h" /* made by src/meson.build: TUTTI_BUILD_PARTS(X) */
@@ -27,8 +28,11 @@ void tutti_build_print(FILE *out)
     const bool mpi = strcmp(tutti_comm_library(), "none") != 0;
     fprintf(out, "  [%c] MPI%s%s\n", mpi ? 'X' : ' ', mpi ? ": " : "",
             mpi ? tutti_comm_library() : "");
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
-        fprintf(out, "  [X] kernels for %s\n", row->name);
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++) {
+        const char *lacks = tutti_cpu_lacks((*row)->needs);
+        fprintf(out, "  [X] kernels for %s%s%s\n", (*row)->name,
+                lacks ? "; this machine lacks " : "", lacks ? lacks : "");
+    }
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         fprintf(out, "  [%c] %s%s%s\n", parts[i].is_there ? 'X' : ' ', parts[i].name,
                 *parts[i].version ? " " : "", parts[i].version);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-
 /* The first line of a small file of the system; false, and "", if it cannot be read. */
 static bool first_line(const char *path, char *out, size_t size)
 {
@@ -66,10 +64,9 @@ static void read_limits(tutti_facts *facts)
 
 static const char *best_row(void)
 {
-    const unsigned have = tutti_cpu_features();
     const char *best = "";
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
-        if (!(row->needs & ~have)) best = row->name;
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
+        if (tutti_kernels_run_here(*row)) best = (*row)->name;
     return best;
 }
 

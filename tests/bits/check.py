@@ -46,7 +46,7 @@ def divisors(n):
 def cases(folder):
     """(name, ranks, options, environment) of runs that must equal the first."""
     yield "2 threads", 1, ["--threads", "2"], {}
-    for isa in (isa for isa in runs.ISAS if runs.has(TUTTI, isa)):
+    for isa in runs.rows(TUTTI):
         yield f"{isa} kernels", 1, ["--threads", "1"], {"TUTTI_ISA": isa}
     for n in (2, 3, 4, 5, 7, 8):
         yield f"{n} ranks, data", n, ["--threads", "1", "--plan", "data"], {}
@@ -72,7 +72,7 @@ def cases(folder):
             for threads in ("1", "2"):
                 yield f"{n} ranks x {threads}, G={g}", n, ["--threads", threads, "--plan", plan], {}
     for n in (2, 3, 5, 7, 8):
-        for isa in (isa for isa in ("scalar", "avx2") if runs.has(TUTTI, isa)):
+        for isa in runs.rows(TUTTI):
             yield f"{n} ranks, {isa}", n, ["--threads", "1"], {"TUTTI_ISA": isa}
 
 

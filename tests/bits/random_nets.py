@@ -76,7 +76,7 @@ def way(tutti, folder, net, dice):
     if dice.random() < 0.3:
         algorithms = ("direct", "bruck") if ranks == 3 else ("direct", "bruck", "halving")
         options += ["--part-reduce", dice.choice(algorithms)]
-    isa = dice.choice([isa for isa in runs.ISAS if runs.has(tutti, isa)])
+    isa = dice.choice(runs.rows(tutti))
     return ranks, options, {"TUTTI_ISA": isa, "OMP_WAIT_POLICY": "passive"}
 
 

@@ -76,9 +76,9 @@ def record(folder):
 
 def cases():
     """(net, instruction set, ranks, plan); of make check the small net with every set."""
-    best = [isa for isa in runs.ISAS if runs.has(TUTTI, isa)][-1]
+    best = runs.rows(TUTTI)[-1]
     for net, (_, _, some) in NETS.items():
-        for isa in runs.ISAS:
+        for isa in runs.rows(TUTTI, here=False):
             small = SPREADS[:1] if net == "lenet" else []
             for ranks, plan in SPREADS if FULL else some if isa == best else small:
                 yield net, isa, ranks, plan
@@ -98,7 +98,7 @@ def check_all(folder):
         if FILTER not in case:
             continue
         ran += 1
-        if not runs.has(TUTTI, isa):
+        if isa not in runs.rows(TUTTI):
             print(f"skipped, no {isa} on this machine: {case}", flush=True)
             continue
         failed += not runs.report(case, lambda: check(folder, net, isa, ranks, plan))

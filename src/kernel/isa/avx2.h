@@ -1,11 +1,13 @@
 /* The vector vocabulary, AVX2 with FMA; see avx512.h. */
 #include <immintrin.h>
 
-#define ISA  avx2
-#define VLEN 8
-#define NREG 16
+#define ISA   avx2
+#define NEEDS TUTTI_CPU_AVX2
+#define VLEN  8
 
 typedef __m256 vf;
+
+#define HOLD(x) __asm__("" : "+v"(x))
 
 static inline vf vf_zero(void)
 {
@@ -87,3 +89,4 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 }
 
 #include "kernel/isa/avx2_int.h"
+#include "kernel/isa/avx2_tiles.h"

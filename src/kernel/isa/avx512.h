@@ -1,13 +1,18 @@
 /* The vector vocabulary, AVX-512. All rows speak the same words: a vf holds VLEN floats, and
- * every multiply-add is fused, so all rows round alike. Only static inline functions here: an
- * out-of-line one compiled with this row's flags could be the copy the linker keeps. */
+ * every multiply-add is fused, so all rows round alike. What each holds in its registers is in
+ * avx512_tiles.h and its like. Only static inline functions here: an out-of-line one compiled with
+ * this row's flags could be the copy the linker keeps. */
 #include <immintrin.h>
 
-#define ISA  avx512
-#define VLEN 16
-#define NREG 32
+#define ISA   avx512
+#define NEEDS TUTTI_CPU_AVX512
+#define VLEN  16
 
 typedef __m512 vf;
+
+/* Holds a vector variable in a register. gcc likes to make a load that several multiply-adds use
+ * part of each of them, and loads are dear. */
+#define HOLD(x) __asm__("" : "+v"(x))
 
 static inline vf vf_zero(void)
 {
@@ -103,3 +108,4 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 }
 
 #include "kernel/isa/avx512_int.h"
+#include "kernel/isa/avx512_tiles.h"

@@ -21,6 +21,26 @@
 #define UNROLL(count) PRAGMA(GCC unroll count)
 #endif
 
+/* The entries of a list of tiles: UP_TO(n, X, a) is X(a, 1) .. X(a, n). */
+#define UP_TO(n, X, a)       UP_TO_PASTE(n, X, a)
+#define UP_TO_PASTE(n, X, a) UP_TO_##n(X, a)
+// clang-format off
+#define UP_TO_1(X, a)  X(a, 1)
+#define UP_TO_2(X, a)  UP_TO_1(X, a) X(a, 2)
+#define UP_TO_3(X, a)  UP_TO_2(X, a) X(a, 3)
+#define UP_TO_4(X, a)  UP_TO_3(X, a) X(a, 4)
+#define UP_TO_5(X, a)  UP_TO_4(X, a) X(a, 5)
+#define UP_TO_6(X, a)  UP_TO_5(X, a) X(a, 6)
+#define UP_TO_7(X, a)  UP_TO_6(X, a) X(a, 7)
+#define UP_TO_8(X, a)  UP_TO_7(X, a) X(a, 8)
+#define UP_TO_9(X, a)  UP_TO_8(X, a) X(a, 9)
+#define UP_TO_10(X, a) UP_TO_9(X, a) X(a, 10)
+#define UP_TO_11(X, a) UP_TO_10(X, a) X(a, 11)
+#define UP_TO_12(X, a) UP_TO_11(X, a) X(a, 12)
+#define UP_TO_13(X, a) UP_TO_12(X, a) X(a, 13)
+#define UP_TO_14(X, a) UP_TO_13(X, a) X(a, 14)
+// clang-format on
+
 /* A store, around the caches or not. */
 INLINE void vf_put(float *p, vf x, bool stream)
 {
@@ -37,14 +57,6 @@ INLINE vf vf_take(const float *p)
     __builtin_prefetch(p + TAKE_AHEAD, 0, 3);
     return vf_load(p);
 }
-
-/* Keeps a loaded vector in a register. gcc likes to make a load that several multiply-adds use part
- * of each of them, and loads are dear. */
-#if VLEN > 1
-#define IN_REGISTER(vector) __asm__("" : "+v"(vector))
-#else
-#define IN_REGISTER(vector) ((void)(vector))
-#endif
 
 /* What a pointer points at is not remembered beyond here, so that nothing is kept in registers for
  * a later round of a loop. */

@@ -15,9 +15,8 @@
 #define LN2_LOW      0x1.7f7d1cp-20f
 
 /* The functions below are chains of some twenty operations. So that a processor finds enough to do
- * in what it sees of the program at a time, they take 'count' vectors (a constant) side by side:
- * operation after operation, not vector after vector. */
-enum { TOGETHER = NREG >= 32 ? 4 : 2 };
+ * in what it sees of the program at a time, they take 'count' vectors (a constant, TOGETHER at
+ * most) side by side: operation after operation, not vector after vector. */
 #define TOGETHER_EACH(i) UNROLL(4) for (int i = 0; i < count; i++)
 
 /* 2^(j/16) as bits, less j << 19; and half of what its rounding left over, of the whole. */

@@ -2,11 +2,13 @@
  * or by libm. */
 #include <math.h>
 
-#define ISA  scalar
-#define VLEN 1
-#define NREG 16
+#define ISA   scalar
+#define NEEDS 0
+#define VLEN  1
 
 typedef float vf;
+
+#define HOLD(x) ((void)(x))
 
 static inline vf vf_zero(void)
 {
@@ -70,3 +72,4 @@ static inline void vf_transpose(vf v[VLEN])
 }
 
 #include "kernel/isa/scalar_int.h"
+#include "kernel/isa/scalar_tiles.h"

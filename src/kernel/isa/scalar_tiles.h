@@ -1,0 +1,14 @@
+/* Register tiles, plain C: a block is 16 registers, which is all that most processors have; see
+ * avx512_tiles.h. */
+#define CONV_TILES(X)          X(1, 1)
+#define CONV_GRADIENT_TILES(X) X(1, 1)
+
+#define FC_FORWARD_TILES(X) X(1, 2)
+#define FC_WEIGHTS_TILES(X) X(1, 2)
+#define FC_DATA_TILES(X)    X(1, 1, 1)
+#define FC_TAIL_ROWS        1
+#define FC_DATA_FETCHES     0
+#define FC_SWEEP_SAMPLES    0
+#define FC_FEW              0
+
+enum { TOGETHER = 2, FMA_CHAINS = 12 };
