@@ -55,7 +55,7 @@ typedef struct bench {
     volatile double sink;
 } bench;
 
-/* ---- the passes: each moves so many arrays of b->count floats ---- */
+/* ---- the passes, on arrays of b->count floats ---- */
 
 static const tutti_pool_shape pool2 = {
     .c = CHANNELS, .h = SIDE, .w = SIDE, .r = 2, .s = 2, .stride_h = 2, .stride_w = 2};
@@ -292,7 +292,7 @@ static void plain_share(void *arg, int thread, int threads)
     else b->exec.row->stream_write(b->c + at, count, 1.0f);
 }
 
-/* So many arrays, or parts of one. */
+/* Moves 'arrays' arrays, or a part of one. */
 static void move(bench *b, kind_of_move kind, double arrays)
 {
     for (; arrays > 0.0; arrays -= 1.0) {

@@ -33,7 +33,7 @@ typedef struct tutti_subtree {
 int tutti_tree_height(int leaves);
 
 /* The largest complete subtrees of a tree of 'leaves' leaves that make up leaves first .. end-1,
- * in index order. Returns how many (0 when the run is empty), at most TUTTI_TREE_MAX_ROOTS. */
+ * in index order. Returns their number, at most TUTTI_TREE_MAX_ROOTS; 0 when the run is empty. */
 int tutti_tree_roots(tutti_subtree roots[TUTTI_TREE_MAX_ROOTS], int leaves, int first, int end);
 
 /* Adds leaf after leaf with a stack of partial sums, like a binary counter: after leaf i (0-based)

@@ -18,8 +18,8 @@ typedef enum tutti_conv_kind {
     TUTTI_CONV_KINDS
 } tutti_conv_kind;
 
-/* Taps (columns of the kernel) that touch the same pixels: so many runs of so many channels that
- * follow each other in x as in w; x and w: from one run to the next. */
+/* Taps (columns of the kernel) that touch the same pixels: 'runs' runs of 'channels' channels each,
+ * which follow each other in x as in w; x and w: floats from one run to the next. */
 typedef struct tutti_conv_range {
     int runs, channels;
     long x, w;

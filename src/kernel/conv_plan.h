@@ -22,8 +22,8 @@ typedef struct tutti_conv_sweep {
     int segment_count;
 } tutti_conv_sweep;
 
-/* The cache blocks of forward and backward-data: so many blocks of input features, tiles of output
- * features and rows at a time. */
+/* The cache blocks of forward and backward-data: how many blocks of input features, tiles of output
+ * features and rows are done at a time. */
 typedef struct tutti_conv_blocks {
     int inputs, tiles, rows;
 } tutti_conv_blocks;
@@ -47,8 +47,8 @@ typedef struct tutti_conv_columns {
     int begin, count, first_tap, taps;
 } tutti_conv_columns;
 
-/* The cache blocks of backward-weights: dw is cut into so many parts by features and by channels,
- * and each is summed over so many rows and columns of dy at a time. */
+/* The cache blocks of backward-weights: the number of parts into which dw is cut by features and by
+ * channels, and the rows and columns of dy over which a part is summed at a time. */
 typedef struct tutti_conv_gradient_blocks {
     int features, channels, rows, cols;
 } tutti_conv_gradient_blocks;
@@ -102,7 +102,7 @@ int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int w
 
 /* ---- conv_pack.c ---- */
 
-/* Room for so many packed rows. */
+/* Floats of 'rows' packed rows. */
 size_t tutti_conv_packed_floats(const tutti_conv *conv, int rows);
 /* Copies rows begin .. end-1 of the compact image x to 'to', each with its padding. */
 void tutti_conv_pack(const tutti_conv *conv, float *to, const float *x, int begin, int end);
@@ -124,7 +124,7 @@ void tutti_conv_gradient_deinit(tutti_conv_gradient *gradient);
 /* Images cut into tiles of 2x2 pixels of y. */
 typedef struct tutti_winograd_image {
     int blocks, h, w;      /* of 16 channels; rows and columns */
-    int pad_top, pad_left; /* of the first tile, so much lies outside */
+    int pad_top, pad_left; /* rows and columns of the first tile that lie outside */
     int tiles_h, tiles_w;
 } tutti_winograd_image;
 

@@ -29,8 +29,8 @@ static void touched(const tutti_conv_sweep *sweep, int begin, int width, int tap
     while (*hi > *lo && first + (*hi - 1) * sweep->step_w >= sweep->in_w) --*hi;
 }
 
-/* Which pixels a tile's taps touch: so many taps of each range from 'first' on. False when they
- * miss pixels in a way no tile knows. */
+/* Which pixels a tile's taps touch: counts the taps of each range, from tap 'first' on. False when
+ * they miss pixels in a way no tile knows. */
 static bool count_taps(const tutti_conv_sweep *sweep, int begin, int width, int *first,
                        int taps[TUTTI_CONV_RANGES])
 {
@@ -93,7 +93,7 @@ static bool continues(const tutti_conv_segment *a, const tutti_conv_segment *b)
 
 /* ---- the cheapest cut ---- */
 
-/* A row of so many output blocks in tiles of at most so many. */
+/* A row of 'outputs' output blocks, cut into tiles of at most 'tile_blocks' of them. */
 typedef struct cover {
     const tutti_conv_tiles *kernels;
     int outputs, tile_blocks;

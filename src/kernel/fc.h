@@ -31,7 +31,7 @@ size_t tutti_fc_scratch(const tutti_fc *fc, int n);
 
 /* The passes work on the first task->outputs output features (rounded up to 16) from where w, bias,
  * y and dy point, so that a rank that holds only a run of features calls them on that run: rows of
- * y and dy are then that rounded number of floats apart.
+ * y and dy are then that many floats apart.
  *
  * y = x w + bias (may be NULL), then max(., 0) if relu. */
 void tutti_fc_forward(const tutti_fc *fc, const tutti_task *task, const float *x, const float *w,

@@ -39,7 +39,7 @@ typedef struct data_piece_shape {
     size_t level, stack;
 } data_piece_shape;
 
-/* So many inputs that the stack takes half of the second-level cache. */
+/* As many inputs as let the stack fit into half of the second-level cache. */
 static data_piece_shape piece_of(const tutti_fc *fc, int n)
 {
     const int most = is_few(fc, n) ? MOST_INPUTS_OF_FEW : MOST_INPUTS;

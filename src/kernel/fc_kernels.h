@@ -41,7 +41,7 @@ typedef struct tutti_fc_data_job {
     const float *next_w, *next_dy; /* of the job that follows, to be fetched meanwhile */
 } tutti_fc_data_job;
 
-/* The same of so few samples that they need no lanes: dx[n][i], dy as it is. */
+/* The same for a few samples, with inputs in the lanes: dx[n][i], dy as it is. */
 typedef struct tutti_fc_few_job {
     int samples, inputs; /* samples: 1 .. the row's limit; inputs: a multiple of 16 */
     int output_blocks;

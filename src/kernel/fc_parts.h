@@ -40,7 +40,7 @@ static inline float *tutti_fc_take(tutti_arena *arena, size_t floats)
     return tutti_arena_take(arena, floats * sizeof(float));
 }
 
-/* Do so many floats leave the caches of all threads before they are used again? */
+/* Whether 'count' floats leave the caches of all threads before they are used again. */
 static inline bool tutti_fc_beyond_caches(const tutti_fc *fc, size_t count)
 {
     return count * sizeof(float) > fc->caches.l3 * (size_t)fc->threads;

@@ -94,7 +94,7 @@ typedef struct tutti_dropout {
     int first_block;      /* x holds channels from 16*first_block of the layer on; usually 0 */
 } tutti_dropout;
 
-/* Of 65536 numbers so many drop an element. */
+/* The number of the 65536 numbers that drop an element. */
 static inline uint32_t tutti_dropout_numbers(float rate)
 {
     const uint32_t nearest = (uint32_t)((double)rate * 65536.0 + 0.5);

@@ -48,8 +48,8 @@ typedef struct squares {
     double sum[MAX_SUBTREES];
 } squares;
 
-/* Sums of groups from leaf 'first' on, up to leaf end-1, which perhaps is not full; how many. What
- * a last group lacks is zero, and adds nothing. */
+/* Sums of groups from leaf 'first' on, up to leaf end-1, which perhaps is not full. Returns the
+ * number of groups. What the last one lacks is zero, and adds nothing. */
 static size_t group_sums(const squares *s, size_t first, size_t end, double *sums)
 {
     const float *x = s->x + (first * TUTTI_BLOCK - s->begin);
