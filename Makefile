@@ -15,7 +15,7 @@ check: setup all
 
 # The unit tests again, watched by AddressSanitizer and UndefinedBehaviorSanitizer, and by
 # ThreadSanitizer. The latter needs clang: only its OpenMP runtime tells TSan about its barriers.
-# No werror: the sanitizers' code makes gcc suspect what is not there.
+# No werror: the sanitizers' code makes gcc warn of faults that are not there.
 check-san: setup
 	@[ -f $(SAN)/build.ninja ] || meson setup $(SAN) --buildtype=debugoptimized \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false

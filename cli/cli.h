@@ -47,7 +47,7 @@ typedef enum cli_type {
     CLI_INT,    /* int */
     CLI_U64,    /* uint64_t */
     CLI_REAL,   /* double */
-    CLI_TEXT,   /* const char *, of the command line or the environment */
+    CLI_TEXT,   /* const char *, from the command line or the environment */
     CLI_CHOICE, /* int: the place of the word in 'choices', "auto|data|model" */
     CLI_REST    /* cli_list: all operands that are left; only the last operand can be one */
 } cli_type;
@@ -69,7 +69,7 @@ typedef struct cli_option {
     double min, max;
     const char *fallback;
     const char *help;
-    const char *value; /* what --help calls the value: "FILE"; by default after the type */
+    const char *value; /* what --help calls the value: "FILE"; by default named by the type */
     const char *choices;
     const char *env;
     bool required;
@@ -114,14 +114,14 @@ bool cli_parse(const cli_verb *verb, void *values, int argc, char **argv, char *
 /* The whole of a program that has one verb: its help, its mistakes, its run. */
 int cli_run_alone(const cli_verb *verb, void *values, int argc, char **argv);
 
-/* Whether --help or -h is among the words, wherever it stands. */
+/* Whether --help or -h is among the words. */
 bool cli_asks_for_help(int argc, char **argv);
 
 /* The text of --help; 'program' comes before the verb: "tutti " or nothing. */
 void cli_help(const cli_verb *verb, const char *program, FILE *out);
 
-/* The nearest of the names to a misspelt word, NULL when none is near. Of "a|b", a and b count as
- * two names; what is returned points to the start of the nearest and goes up to '|' or the end. */
+/* The name nearest to a misspelt word, NULL when none is near. "a|b" counts as two names, a and b;
+ * 'best' points to the start of the nearest, which goes up to '|' or the end. */
 typedef struct cli_nearest {
     const char *word;
     const char *best;

@@ -19,7 +19,7 @@ bool cli_is_operand(const cli_option *option);
 /* The place of 'word' in "a|b|c", -1 if it is not there. '_' is as good as '-'. */
 int cli_name_place(const char *names, const char *word, int length);
 
-/* "--batch-size", "-b", "MODEL": how messages call an option. */
+/* "--batch-size", "-b", "MODEL": what messages call an option. */
 enum { CLI_NAME_BYTES = 64 };
 const char *cli_called(const cli_option *option, char out[CLI_NAME_BYTES]);
 

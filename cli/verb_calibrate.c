@@ -13,8 +13,8 @@ typedef struct calibrate_options {
 // clang-format off
 static const cli_option options[] = {
     {"NETS",      CLI_REST, AT(nets), .help = "measure the layers of these nets only; default: all of the zoo"},
-    {"threads|t", CLI_INT,  AT(threads), 0, 65536, "0", .help = "of each rank, as in training; 0: OMP_NUM_THREADS, else one per core"},
-    {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "100", .help = "to spend on measuring, about"},
+    {"threads|t", CLI_INT,  AT(threads), 0, 65536, "0", .help = "threads of each rank, as in training; 0: OMP_NUM_THREADS, else one per core"},
+    {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "100", .help = "about how many seconds to measure"},
     {"output|o",  CLI_TEXT, AT(output), .value = "FILE.platform", .help = "write this file instead of platform 'here'"},
     {.name = NULL},
 };
@@ -41,9 +41,9 @@ const cli_verb cli_verb_calibrate = {
     options,
     sizeof(calibrate_options),
     run,
-    "What is measured is kept as $XDG_CACHE_HOME/tutti/here.platform (~/.cache/tutti without that\n"
-    "variable), and as here-RxT.platform for R ranks of T threads on a host: so 'tutti train'\n"
-    "finds the one that describes it, and 'tutti plan --platform here' the last one.\n\n"
+    "The result is kept as $XDG_CACHE_HOME/tutti/here.platform (~/.cache/tutti without that\n"
+    "variable), and as here-RxT.platform for R ranks of T threads on a host: 'tutti train'\n"
+    "takes the one that fits it, 'tutti plan --platform here' the latest.\n\n"
     "Examples:\n"
     "  tutti calibrate                            one rank with all cores\n"
     "  mpirun -np 16 tutti calibrate              16 ranks and what joins them\n"

@@ -16,8 +16,8 @@ typedef struct info_options {
 #define AT(field) offsetof(info_options, field)
 // clang-format off
 static const cli_option options[] = {
-    {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, the nets there are"},
-    {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples of a step (default: the net's)"},
+    {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, all nets are listed"},
+    {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step (default: the net's)"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
     {.name = NULL},
@@ -83,14 +83,13 @@ static void print_row(const tutti_layer_info *l, int batch)
 static void print_memory(const tutti_memory *m, int batch)
 {
     char a[32], b[32], c[32], d[32], e[32], f[32], g[32];
-    printf(
-        "\nTraining on one node with batches of %d is expected to take %s:\n"
-        "  parameters %s, gradients %s, momentum %s,\n"
-        "  activations and scratch %s (%s if no memory were used twice), batches and program %s;\n"
-        "  a data set that is kept in memory (idx, cifar10) comes on top\n",
-        batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
-        bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
-        bytes(m->data + m->program, g));
+    printf("\nTraining on one node with batches of %d is expected to take %s:\n"
+           "  parameters %s, gradients %s, momentum %s,\n"
+           "  activations and scratch %s (%s if no memory were reused), batches and program %s;\n"
+           "  a data set that is kept in memory (idx, cifar10) comes on top\n",
+           batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
+           bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
+           bytes(m->data + m->program, g));
 }
 
 static void print_net(const tutti_net *net, const tutti_memory *memory, int batch)
@@ -107,8 +106,8 @@ static void print_net(const tutti_net *net, const tutti_memory *memory, int batc
         print_row(&layer, batch);
     }
     print_row(&total, batch);
-    printf("\nFLOPs are those of training: forward, weight gradient and, but for the first layer, "
-           "backward-data.\n");
+    printf("\nFLOPs are those of training: forward, weight gradient and, except in the first "
+           "layer, backward-data.\n");
     print_memory(memory, batch);
 }
 

@@ -22,24 +22,24 @@ static const cli_option options[] = {
     {"nodes|n",      CLI_TEXT, TO(nodes), .value = "N", .fallback = "1..64",
      .help = "64, a list 1,2,4 or a range 1..1024"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 0, 1 << 24,
-     .help = "samples of a step, all nodes together; 0: the net's"},
+     .help = "samples per step, all nodes together; 0: the net's"},
     {"platform",     CLI_TEXT, TO(platform), .value = "NAME", .fallback = "cori-phase1",
      .help = "cori-phase1, endeavor-fdr, aws-c4, ethernet-100g, workstations-1g, here, or a file"},
     {"plan",         CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "auto searches; data, model, or a file"},
     {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
-     .help = "communicate behind the computing"},
+     .help = "communicate while computing"},
     {"priority",     CLI_CHOICE, AT(priority), .choices = "off|on", .fallback = "on",
      .help = "exchange the first layers first"},
     {"jitter",       CLI_TEXT, AT(jitter), .value = "PERCENT", .fallback = "0%",
-     .help = "standard deviation of a node's computing from step to step"},
+     .help = "standard deviation of a node's compute time from step to step"},
     {"straggler",    CLI_REAL, TO(straggler), 1, 1000, "1", .value = "FACTOR",
-     .help = "let one node compute so many times slower"},
+     .help = "let one node compute this many times slower"},
     {"steps",        CLI_INT,  TO(steps), 0, 64, "0",
-     .help = "to simulate, at least 2, measured from one backward pass to the next; 0: 3, above 64 nodes 2"},
+     .help = "steps to simulate, at least 2, measured from one backward pass to the next; 0: 3, above 64 nodes 2"},
     {"plot",         CLI_TEXT, TO(plot), .value = "FILE.svg", .help = "draw the scaling curve"},
     {"trace",        CLI_TEXT, TO(trace), .value = "FILE.json",
-     .help = "what every node of the last number of nodes did when, for ui.perfetto.dev"},
+     .help = "write what every node did when, on the last number of nodes, for ui.perfetto.dev"},
     {"json",         CLI_FLAG, TO(json), .help = "print JSON"},
     {.name = NULL},
 };
@@ -73,11 +73,11 @@ static int run(const cli_call *call)
 
 const cli_verb cli_verb_simulate = {
     "simulate",
-    "run a net's training on a cluster that is not there",
+    "simulate a net's training on a cluster you do not have",
     options,
     sizeof(simulate_options),
     run,
-    "The trainer's own schedule and communication run on SimGrid; only computing is replaced, by\n"
+    "The trainer's own schedule and communication run on SimGrid; only computing is replaced by\n"
     "the platform's times. Needs libsimgrid-dev when Tutti is built.\n\n"
     "Examples:\n"
     "  tutti simulate vgg-a --nodes 1..128 --batch-size 512 --platform cori-phase1\n"

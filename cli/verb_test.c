@@ -17,7 +17,7 @@ static const cli_option options[] = {
     {"skip-bad",     CLI_FLAG, TO(skip_bad),
      .help = "leave damaged samples out instead of stopping"},
     {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
-     .help = "of each rank; 0: OMP_NUM_THREADS, else one per core"},
+     .help = "threads of each rank; 0: OMP_NUM_THREADS, else one per core"},
     {.name = NULL},
 };
 // clang-format on

@@ -16,8 +16,8 @@ typedef enum tutti_log_level {
     TUTTI_LOG_DEBUG
 } tutti_log_level;
 
-/* Receives one line without its newline. May be called from any thread of the library, one call
- * at a time is not promised. */
+/* Receives one line without its newline. May be called from any thread of the library, also from
+ * several at once. */
 typedef void tutti_log_sink(void *user, tutti_log_level level, const char *line);
 
 /* A log is a plain value: copy it, keep it on the stack. A NULL log or a NULL sink is silence.

@@ -1,4 +1,4 @@
-/* What this machine is, what it can do, and what about it would hurt a run: the doctor. */
+/* What this machine is, what it can do, and what would hurt a run on it: the doctor. */
 #ifndef TUTTI_MACHINE_H
 #define TUTTI_MACHINE_H
 
@@ -15,8 +15,8 @@ typedef struct tutti_machine tutti_machine;
 
 typedef struct tutti_machine_options {
     int threads;     /* to measure with; 0: as many as training would use */
-    double seconds;  /* to spend on measuring, about; 0 measures nothing */
-    const char *net; /* say whether there is memory to train this one; NULL: do not ask */
+    double seconds;  /* to spend on measuring, roughly; 0 measures nothing */
+    const char *net; /* say whether there is enough memory to train it; NULL: do not ask */
     int batch_size;  /* of all ranks together, for 'net'; 0: the net's */
 } tutti_machine_options;
 
@@ -33,11 +33,11 @@ TUTTI_API void tutti_machine_print(const tutti_machine *machine, FILE *out);
 TUTTI_API tutti_status tutti_machine_print_json(const tutti_machine *machine,
                                                 FILE *out) TUTTI_MUST_CHECK;
 
-/* What would hurt: a sentence, and the command that helps. NULL behind the last. */
+/* What would hurt: a sentence, and the command that helps. NULL after the last. */
 TUTTI_API const char *tutti_machine_finding(const tutti_machine *machine, int index);
 TUTTI_API const char *tutti_machine_remedy(const tutti_machine *machine, int index);
 
-/* What is compiled into this library: one line per part, "[X]" before those that are there. */
+/* What is compiled into this library: one line per part, "[X]" before those that are present. */
 TUTTI_API void tutti_build_print(FILE *out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* Nets: read from text, described layer by layer.
  *
- * A net is a text with one line a layer (see models/ and doc/NETS.md):
+ * A net is a text with one line per layer (see models/ and doc/NETS.md):
  *
  *     input 1 28 28
  *     conv1 conv 32 kernel=5 relu
@@ -23,7 +23,7 @@ extern "C" {
 typedef struct tutti_net tutti_net;
 
 /* Reads a net. 'name' is a net's name, looked up as NAME.net in the directories of the
- * environment variable TUTTI_MODELS (separated by colons), then among the nets that came with
+ * environment variable TUTTI_MODELS (separated by colons), then among the nets that come with
  * the library; a name with a '/' or ending in ".net" is a path. Gives *out to the caller, who
  * gives it to tutti_net_destroy. On failure *out is untouched. */
 TUTTI_API tutti_status tutti_net_load(tutti_net **out, const char *name) TUTTI_MUST_CHECK;
@@ -33,7 +33,7 @@ TUTTI_API tutti_status tutti_net_parse(tutti_net **out, const char *content,
                                        const char *where) TUTTI_MUST_CHECK;
 TUTTI_API void tutti_net_destroy(tutti_net **net); /* NULL inside is fine; leaves NULL */
 
-/* The nets that came with the library, from 0 in alphabetical order; NULL behind the last. */
+/* The nets that come with the library, from 0 in alphabetical order; NULL after the last. */
 TUTTI_API const char *tutti_net_known(int index);
 
 TUTTI_API const char *tutti_net_name(const tutti_net *net); /* "vgg-a" */
@@ -67,11 +67,11 @@ TUTTI_API tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
 TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
 
 /* The hyperparameters the net's author suggests ("default lr 0.01"), in the order of the text.
- * *where is "file:line:column" of the value. Returns false behind the last. */
+ * *where is "file:line:column" of the value. Returns false after the last. */
 TUTTI_API int tutti_net_default(const tutti_net *net, int index, const char **key,
                                 const char **value, const char **where);
 
-/* Samples of a minibatch, as the net's author suggests; 64 where the net does not say. */
+/* Samples per minibatch, as the net's author suggests; 64 where the net does not say. */
 TUTTI_API tutti_status tutti_net_batch_size(const tutti_net *net, int *batch) TUTTI_MUST_CHECK;
 
 /* The memory one node needs to train with a minibatch of 'batch' samples, in bytes. */
@@ -81,7 +81,7 @@ typedef struct tutti_memory {
     uint64_t data;        /* batches being read ahead */
     uint64_t program;
     uint64_t peak;     /* the sum */
-    uint64_t separate; /* what 'activations' would be if no memory were used twice */
+    uint64_t separate; /* what 'activations' would be if no memory were reused */
 } tutti_memory;
 
 /* threads as in tutti train; 0: one per core. */

@@ -19,14 +19,14 @@ typedef struct tutti_planner_options {
     const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
     int batch_size;       /* of all nodes together; 0: the net's */
-    bool overlap;         /* communicate behind the computing */
+    bool overlap;         /* communicate while computing */
     bool priority;        /* the first layers first */
     double samples;       /* of an epoch; 0: ImageNet's 1,281,167 */
     double epochs;        /* of the training; 0: the net's */
     double deadline;      /* hours the training may take; 0: any */
     double node_hours;    /* hours times nodes it may cost; 0: any */
     bool json;
-    const char *save; /* write the plan of the last number of nodes here */
+    const char *save; /* write the plan for the last number of nodes here */
     const char *plot; /* write the scaling curve as SVG here */
     FILE *show;       /* table or JSON */
 } tutti_planner_options;
@@ -37,9 +37,9 @@ TUTTI_API tutti_status tutti_plan_show(const tutti_planner_options *options) TUT
 /* Measuring this machine and, under mpirun or srun, what joins the ranks: for platform "here". */
 typedef struct tutti_calibrate_options {
     const char *const *nets; /* whose layers are measured: names, or files */
-    int net_count;           /* 0: those that came with the library */
-    int threads;             /* of this rank, as in training; 0: OMP_NUM_THREADS, else one a core */
-    double seconds;          /* to spend, about */
+    int net_count;           /* 0: those that come with the library */
+    int threads;             /* of this rank, as in training; 0: OMP_NUM_THREADS or one per core */
+    double seconds;          /* to spend, roughly */
     const char *output;      /* the file to write; NULL: where "here" is looked for */
     FILE *show;              /* what is being measured; NULL: silence */
     tutti_log log;
@@ -47,10 +47,10 @@ typedef struct tutti_calibrate_options {
 
 TUTTI_API tutti_calibrate_options tutti_calibrate_defaults(void);
 
-/* Collective. Layers are measured on all ranks at the same time, the slowest counts. */
+/* Collective. Layers are measured on all ranks at the same time; the slowest counts. */
 TUTTI_API tutti_status tutti_calibrate(const tutti_calibrate_options *options) TUTTI_MUST_CHECK;
 
-/* The platforms that came with the library, from 0; NULL behind the last. */
+/* The platforms that come with the library, from 0; NULL after the last. */
 TUTTI_API const char *tutti_plan_platform(int index);
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@ extern "C" {
 // clang-format off
 #define TUTTI_STATUS_MAP(X)                                              \
     X(OK,          "success",                                        0)  \
-    X(ARGUMENT,    "an argument is out of its range",                2)  \
+    X(ARGUMENT,    "an argument is out of range",                    2)  \
     X(PARSE,       "a text does not follow its grammar",             1)  \
     X(SHAPE,       "shapes do not fit together",                     1)  \
     X(MEMORY,      "not enough memory",                              1)  \
@@ -44,7 +44,7 @@ typedef enum tutti_status {
         TUTTI_STATUS_COUNT
 } tutti_status;
 
-/* "SHAPE", "shapes do not fit together", 1. Never NULL, also for numbers off the list. */
+/* "SHAPE", "shapes do not fit together", 1. Never NULL, not even for numbers off the list. */
 TUTTI_API const char *tutti_status_name(tutti_status status);
 TUTTI_API const char *tutti_status_text(tutti_status status);
 TUTTI_API int tutti_status_exit_code(tutti_status status);

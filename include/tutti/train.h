@@ -7,7 +7,7 @@
  *     if (tutti_train(&o, &r) != TUTTI_OK) fprintf(stderr, "%s\n", tutti_message());
  *
  * Under mpirun or srun every rank makes the same call with the same options, and the result is
- * the same, bit for bit, as that of one rank alone. */
+ * the same, bit for bit, as that of a single rank. */
 #ifndef TUTTI_TRAIN_H
 #define TUTTI_TRAIN_H
 
@@ -39,7 +39,7 @@ typedef struct tutti_train_options {
     const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
     double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
     uint64_t seed;
-    int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch */
+    int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch size */
     bool shuffle;        /* false: the order of the data set in every epoch */
     bool augment;        /* false: training samples look like test samples */
     bool dropout;        /* false: dropout layers do nothing, for comparisons */
@@ -50,15 +50,15 @@ typedef struct tutti_train_options {
 
     const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
     bool overlap;                   /* false: communicate after computing, for comparisons */
-    bool priority;                  /* false: in the order of the gradients, for comparisons */
+    bool priority;                  /* false: gradients travel as they come, for comparisons */
     int threads;                    /* of this rank; 0: OMP_NUM_THREADS, else one per core */
-    int data_threads;               /* that read and decode; 0: by the cores */
+    int data_threads;               /* that read and decode; 0: by the number of cores */
     int comm_core;                  /* core of the communication thread; -1: auto, -2: not pinned */
     double stall_warn, stall_abort; /* seconds; 0: never */
     const char *part_reduce, *part_broadcast; /* algorithms by name; NULL: by size and ranks */
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
-    int keep;                     /* checkpoints that stay, besides the best; 0: all */
+    int keep;                     /* checkpoints to keep, besides the best; 0: all */
     const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never" */
     const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
     FILE *show;                   /* header, progress and summary; NULL: silence */
@@ -77,8 +77,8 @@ typedef struct tutti_train_result {
     int exit_code; /* 0, or what a program stopped by a signal should end with */
 } tutti_train_result;
 
-/* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is then filled too.
- * With several ranks rank 0 logs why a run was interrupted or diverged, all return it. */
+/* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is filled then, too.
+ * With several ranks, rank 0 logs why a run was interrupted or diverged, and all return it. */
 TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 
