@@ -35,8 +35,8 @@ typedef struct variant {
 static int rows_here(const tutti_kernels **rows)
 {
     int count = 0;
-    for (const tutti_kernels *row = tutti_kernel_table; row->name; row++)
-        if (!(row->needs & ~tutti_cpu_features())) rows[count++] = row;
+    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++)
+        if (!((*row)->needs & ~tutti_cpu_features())) rows[count++] = *row;
     return count;
 }
 

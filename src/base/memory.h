@@ -14,13 +14,14 @@ enum { TUTTI_CACHE_LINE = 64, TUTTI_HUGE_PAGE = 2 << 20 };
 tutti_status tutti_alloc(void *out, size_t count, size_t size) TUTTI_MUST_CHECK;
 void tutti_free(void *block); /* NULL is fine */
 
-/* The same for what is only computed with: parameters, gradients, activations. Nothing that says
- * what to do next may lie there, no pointer, no count: a simulator, which does not compute, gives
- * every caller the same block. */
+/* The same for numbers that are only computed with: parameters, gradients, activations. Nothing
+ * that says what to do next may be there, no pointer, no count: a simulator, which does not
+ * compute, gives every caller the same block. */
 tutti_status tutti_alloc_floats(float **out, size_t count) TUTTI_MUST_CHECK;
 
-/* Room for one more element behind the first 'count' of the array at *(void **)array, which has
- * room for *room: a larger copy, zero behind the old elements, takes its place when it is full. */
+/* Makes room for one more element after the first 'count' of the array at *(void **)array, which
+ * has room for *room: when it is full, a larger copy takes its place, zero after the old
+ * elements. */
 tutti_status tutti_grow(void *array, int *room, int count, size_t size) TUTTI_MUST_CHECK;
 
 /* A copy of a string, or of its first 'length' bytes. */

@@ -1,6 +1,6 @@
 /* Randomness without state: Philox4x32-10, a counter-based generator (Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", SC11). A number is a function of what it is for, never of
- * who asks or in which order, so every rank and thread sees the same ones. */
+ * random numbers: as easy as 1, 2, 3", SC11). A number depends on what it is for, never on who
+ * asks or in which order, so every rank and thread sees the same ones. */
 #ifndef TUTTI_BASE_RANDOM_H
 #define TUTTI_BASE_RANDOM_H
 

@@ -1,7 +1,7 @@
 /* Functions whose bits must be the same on every machine of a cluster. The C library's do not
  * promise that: glibc has variants with and without FMA and picks one by processor. These are
- * short series of plain operations (contraction is off), good to a few units of the last place of
- * a double, which is far below the last place of the floats that are made of them. */
+ * short series of plain operations (contraction is off), good to a few units in the last place of
+ * a double, which is far below the last place of the floats that are made from them. */
 #ifndef TUTTI_BASE_SERIES_H
 #define TUTTI_BASE_SERIES_H
 

@@ -1,4 +1,4 @@
-/* A team of threads that computes together. Threads split outputs, never a sum. */
+/* A team of threads that compute together. Threads split outputs, never a sum. */
 #ifndef TUTTI_BASE_TEAM_H
 #define TUTTI_BASE_TEAM_H
 
@@ -22,7 +22,8 @@ int tutti_team_size(const tutti_team *team); /* NULL is a team of one: the calle
 bool tutti_team_is_pinned(const tutti_team *team);
 
 /* Calls job(arg, thread, threads) once for every thread, in parallel; returns when all are done.
- * The caller is thread 0. All that threads stored, also around the caches, is seen then. */
+ * The caller is thread 0. By then everything the threads stored, also past the caches, is
+ * visible. */
 typedef void tutti_team_job(void *arg, int thread, int threads);
 void tutti_team_run(tutti_team *team, tutti_team_job *job, void *arg);
 

@@ -156,8 +156,7 @@ tutti_status tutti_text_end_of_line(tutti_text *text)
 {
     const tutti_word word = tutti_text_peek(text);
     if (!word.length) return TUTTI_OK;
-    return tutti_text_fail(text, word, "nothing is expected here, but '%.*s' is", word.length,
-                           word.start);
+    return tutti_text_fail(text, word, "'%.*s' is one word too many", word.length, word.start);
 }
 
 tutti_status tutti_text_fail(const tutti_text *text, tutti_word at, const char *format, ...)
@@ -210,7 +209,7 @@ tutti_status tutti_word_copy(char **out, tutti_word word)
     return tutti_strndup(out, word.start, (size_t)word.length);
 }
 
-/* A word as a string of its own; cut, which no number survives, when it is longer. */
+/* A word as a string of its own; a longer one is cut, which no number survives. */
 enum { NUMBER_BYTES = 64 };
 static const char *terminated(char out[NUMBER_BYTES], tutti_word word)
 {

@@ -1,6 +1,6 @@
-/* Small texts that people write: nets, platforms, plans. A text is lines, a line is words between
- * blanks, '#' starts a comment, a word in "double quotes" (or the value of key="...") may hold
- * blanks. Every complaint names the place and shows the line:
+/* Small texts that people write: nets, platforms, plans. A text consists of lines, a line of words
+ * between blanks; '#' starts a comment; a word in "double quotes" (or the value of key="...") may
+ * hold blanks. Every complaint names the place and shows the line:
  *
  *     nets/mine.net:7:21: 0 is not between 1 and 1024
  *       conv c1 k=64 stride=0
@@ -25,7 +25,7 @@
 
 typedef struct tutti_text tutti_text;
 
-/* A piece of a line; lives as long as its text. 'length' 0 means there was none. */
+/* A part of a line; valid as long as its text. 'length' 0 means there was none. */
 typedef struct tutti_word {
     const char *start;
     int length;
@@ -44,13 +44,13 @@ void tutti_text_destroy(tutti_text **text);
 bool tutti_text_find(char *path, size_t size, const char *variable, const char *name,
                      const char *suffix);
 
-/* Does 'name' stand for a file itself: has it a '/' or that suffix? */
+/* Is 'name' itself a path: does it have a '/' or that suffix? */
 bool tutti_text_is_path(const char *name, const char *suffix);
 
 /* Goes to the next line that has a word; false at the end of the text. Starts before the first. */
 bool tutti_text_next_line(tutti_text *text);
 
-/* The next word of the line; it has length 0, and the place after the line, when there is none.
+/* The next word of the line; when there is none, it has length 0 and the place after the line.
  * The first form does not move on. */
 tutti_word tutti_text_peek(const tutti_text *text);
 tutti_word tutti_text_next(tutti_text *text);
@@ -117,12 +117,12 @@ typedef struct tutti_key {
     const char *const *choices; /* ends with NULL */
 } tutti_key;
 
-/* The word as the key's value, into the field at key->offset of 'fields'. */
+/* Reads the word as the key's value into the field at key->offset of 'fields'. */
 tutti_status tutti_text_value(const tutti_text *text, const tutti_key *key, tutti_word word,
                               void *fields) TUTTI_MUST_CHECK;
 
-/* Reads all words left on the line as key=value into 'fields' by the table, which ends with a NULL
- * name. Fields whose key is not on the line stay as they are. An unknown key, a key twice and a
+/* Reads all words left on the line as key=value into 'fields', by the table, which ends with a NULL
+ * name. Fields whose key is not on the line stay as they are. An unknown key, a repeated key and a
  * missing required key are TUTTI_PARSE. At most 64 keys. */
 tutti_status tutti_text_keys(tutti_text *text, const tutti_key *table,
                              void *fields) TUTTI_MUST_CHECK;

@@ -12,7 +12,7 @@ int tutti_tree_height(int leaves)
 int tutti_tree_roots(tutti_subtree roots[TUTTI_TREE_MAX_ROOTS], int leaves, int first, int end)
 {
     const int height = tutti_tree_height(leaves);
-    if (end == leaves) end = 1 << height; /* the leaves that are missing at the end join freely */
+    if (end == leaves) end = 1 << height; /* leaves missing at the end are free to join */
     int count = 0;
     for (int at = first; at < end && at < leaves;) {
         int level = 0;

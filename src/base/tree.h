@@ -1,6 +1,6 @@
 /* The one order of addition.
  *
- * Floating-point sums over samples, and over output features that may live on several ranks, have
+ * Floating-point sums over samples, and over output features that may be split over ranks, have
  * one order, whoever adds. The terms are the leaves of a binary tree in index order; neighbours
  * are added pairwise, level by level, and an odd last one passes up unchanged:
  *
@@ -29,7 +29,7 @@ typedef struct tutti_subtree {
     int level, index;
 } tutti_subtree;
 
-/* The levels above the leaves: ceil(log2(leaves)). */
+/* The number of levels above the leaves: ceil(log2(leaves)). */
 int tutti_tree_height(int leaves);
 
 /* The largest complete subtrees of a tree of 'leaves' leaves that make up leaves first .. end-1,
@@ -38,13 +38,13 @@ int tutti_tree_roots(tutti_subtree roots[TUTTI_TREE_MAX_ROOTS], int leaves, int 
 
 /* Adds leaf after leaf with a stack of partial sums, like a binary counter: after leaf i (0-based)
  * arrives, the top of the stack is joined with the one below it tutti_tree_joins(i) times. When
- * all have arrived what is left is joined from the top down to one. */
+ * all have arrived, what is left is joined from the top down until one remains. */
 static inline int tutti_tree_joins(int leaf)
 {
     return __builtin_ctz(~(unsigned)leaf);
 }
 
-/* The stack for joining given roots in index order: joining is right when the two on top are
+/* The stack for joining given roots in index order: the two on top are joined when they are
  * siblings, or when the right one is the odd last one of its level. */
 typedef struct tutti_tree_stack {
     int leaves, depth;
@@ -53,7 +53,7 @@ typedef struct tutti_tree_stack {
 
 void tutti_tree_stack_init(tutti_tree_stack *stack, int leaves);
 
-/* Puts a root on the stack; its place is the returned depth index. */
+/* Puts a root on the stack and returns its place. */
 int tutti_tree_push(tutti_tree_stack *stack, tutti_subtree root);
 
 /* If the two on top are to be added now (below += top), drops the top and returns true. */

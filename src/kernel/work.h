@@ -19,9 +19,9 @@ static inline tutti_team *tutti_team_for(tutti_team *team, size_t floats)
     return floats < TUTTI_SMALL ? NULL : team;
 }
 
-/* Whether an output y of 'floats' floats is stored around the caches. A plain store first fetches the
- * line it writes, a third of the traffic of a copy; but what the caches can hold until it is read
- * again had better stay there. */
+/* Whether an output y of 'floats' floats is stored around the caches. A plain store first fetches
+ * the line it writes, a third of the traffic of a copy; but what the caches can hold until it is
+ * read again had better stay there. */
 enum { TUTTI_STREAMED = 4 << 20 };
 
 static inline bool tutti_streams(const float *y, size_t floats)
