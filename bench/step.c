@@ -120,9 +120,8 @@ typedef struct outcome {
 
 static tutti_status some_steps(tutti_trainer *t, int count)
 {
-    tutti_pulse_news news;
-    double norm;
-    for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &norm, &news));
+    tutti_news news;
+    for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &news));
     return TUTTI_OK;
 }
 
@@ -132,13 +131,14 @@ static tutti_status some_steps(tutti_trainer *t, int count)
 static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 {
     double *all = NULL;
+    tutti_news news;
     TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size, sizeof *all));
     tutti_status s = tutti_comm_barrier(t->me.comm);
     if (s == TUTTI_OK && t->me.size > 1) s = some_steps(t, 1);
     const double start = tutti_now();
     if (s == TUTTI_OK) s = some_steps(t, count);
     *seconds = (tutti_now() - start) / count;
-    if (s == TUTTI_OK) s = tutti_trainer_rest(t);
+    if (s == TUTTI_OK) s = tutti_session_settle(t->session, &news);
     if (s == TUTTI_OK) s = tutti_comm_allgather(t->me.comm, seconds, sizeof *seconds, all);
     for (int r = 0; s == TUTTI_OK && r < t->me.size; r++) *seconds = fmax(*seconds, all[r]);
     tutti_free(all);
@@ -174,7 +174,7 @@ static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *ou
     const int row = steps_in_a_row(t);
     double seconds, peak;
     TUTTI_TRY(steady_steps(t, 1, &seconds));
-    tutti_model_reset_times(t->model);
+    tutti_model_reset_times(tutti_session_model(t->session));
     for (int i = 0; i < s->steps; i++) {
         TUTTI_TRY(tutti_peak_measure(&peak, t->me.exec, 0.01));
         out->peak = fmax(out->peak, peak);
@@ -200,7 +200,7 @@ static void print_json(const tutti_trainer *t, const step_options *s, const outc
     const double per_step = 1.0 / steps_done(t, s);
     json_t *layers = json_array();
     for (int i = 0; i < t->net->layer_count; i++) {
-        const tutti_layer_times l = tutti_model_times(t->model, i);
+        const tutti_layer_times l = tutti_model_times(tutti_session_model(t->session), i);
         json_array_append_new(layers,
                               json_pack("{s:s,s:f,s:f,s:f,s:f}", "name", t->net->layers[i].name,
                                         "forward_s", l.forward * per_step, "backward_weights_s",
@@ -228,7 +228,7 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
     const double ms = 1e3 / steps_done(t, s);
     printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
     for (int i = 0; i < t->net->layer_count; i++) {
-        const tutti_layer_times l = tutti_model_times(t->model, i);
+        const tutti_layer_times l = tutti_model_times(tutti_session_model(t->session), i);
         printf("%-12s %10.2f %10.2f %10.2f\n", t->net->layers[i].name, l.forward * ms,
                l.backward_weights * ms, l.backward_data * ms);
     }
@@ -245,7 +245,6 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
 static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t *cores)
 {
     outcome o = {.best = INFINITY, .opponent.cores = *cores};
-    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
     if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
         !opponent_open(&o.opponent, s, t->me.size, tutti_team_size(t->me.exec.team)))
         return tutti_fail(TUTTI_UNSUPPORTED,

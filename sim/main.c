@@ -66,9 +66,6 @@ static tutti_status load(sim_scenario *s)
     TUTTI_TRY(tutti_net_load(&s->net, s->net_name));
     TUTTI_TRY(tutti_platform_load(&s->platform, s->platform_name));
     TUTTI_TRY(tutti_plan_read(&s->plan, s->net, s->nodes, s->plan_path));
-    s->options = tutti_train_defaults();
-    s->options.overlap = s->overlap;
-    s->options.priority = s->priority;
     return tutti_predict_step(&s->prediction, s->net, s->platform, s->plan, &how);
 }
 

@@ -1,4 +1,4 @@
-/* A rank's life: the trainer's step, again and again, without samples and without arithmetic. */
+/* A rank's life: a session's step, again and again, without samples and without arithmetic. */
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
@@ -24,22 +24,12 @@ enum {
 
 /* ---- turns ---- */
 
-static uint64_t bytes_sent(const tutti_trainer *t)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < t->sync_count; i++)
-        if (t->syncs[i].exchange)
-            bytes += tutti_exchange_statistics(t->syncs[i].exchange).bytes_sent;
-    for (int i = 0; i < tutti_model_move_count(t->model); i++)
-        bytes += tutti_exchange_statistics(t->moves[i]).bytes_sent;
-    return bytes;
-}
-
 static void turn(sim_rank *r)
 {
     sim_scenario *s = r->scenario;
-    const double now = simgrid_get_clock(), exposed = r->exposed + r->trainer->step_exposed;
-    const uint64_t sent = bytes_sent(r->trainer);
+    const double now = simgrid_get_clock();
+    const double exposed = r->exposed + tutti_session_exposed(r->session);
+    const uint64_t sent = tutti_session_traffic(r->session, -1).bytes;
     const int step = r->turns++;
     s->turn[step] = fmax(s->turn[step], now);
     if (step == 0) {
@@ -58,7 +48,7 @@ static void turn(sim_rank *r)
 static void compute(void *user, int layer, tutti_layer_pass pass)
 {
     sim_rank *r = user;
-    if (pass != TUTTI_PASS_FORWARD && r->turns == r->trainer->step) turn(r);
+    if (pass != TUTTI_PASS_FORWARD && r->turns == tutti_session_steps(r->session)) turn(r);
     const tutti_pass_seconds *t = &r->scenario->prediction->layer[layer].compute;
     const double seconds[] = {[TUTTI_PASS_FORWARD] = t->forward,
                               [TUTTI_PASS_WEIGHTS] = t->weights,
@@ -108,31 +98,27 @@ static double slowness(const sim_rank *r, int step)
 
 /* ---- a life ---- */
 
-static tutti_status one_step(sim_rank *r, tutti_trainer *t, int step)
+static tutti_status one_step(sim_rank *r, int step)
 {
     sim_scenario *s = r->scenario;
-    tutti_pulse_news news;
-    double norm;
-    t->step_exposed = 0;
+    tutti_news news;
     r->slowness = slowness(r, step);
     sim_compute(r, s->prediction->input_s);
     if (s->nodes > 1) sg_actor_sleep_for(s->platform->meeting);
-    TUTTI_TRY(tutti_model_train(t->model, (uint32_t)step, NULL, NULL));
-    TUTTI_TRY(tutti_sync_finish(t, &norm));
-    t->step++;
-    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_beaten_by(t->model), 0, &news));
-    r->exposed += t->step_exposed;
+    TUTTI_TRY(tutti_session_step(r->session, &(tutti_samples){0}, 0, (tutti_note){0}, &news));
+    r->exposed += tutti_session_exposed(r->session);
     return TUTTI_OK;
 }
 
 /* What the last step began ends here when the trace shall show it. */
-static tutti_status write_trace(const sim_rank *r, tutti_trainer *t, double origin)
+static tutti_status write_trace(sim_rank *r, const tutti_trace *trace, double origin)
 {
     const char *path = r->scenario->trace;
+    tutti_news news;
     if (!path) return TUTTI_OK;
-    TUTTI_TRY(tutti_sync_settle(t));
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_trace_write(t->trace, path, origin)));
-    return r->number ? TUTTI_OK : tutti_trace_join(path, t->me.size);
+    TUTTI_TRY(tutti_session_settle(r->session, &news));
+    TUTTI_TRY(tutti_comm_agree(r->comm, tutti_trace_write(trace, path, origin)));
+    return r->number ? TUTTI_OK : tutti_trace_join(path, r->scenario->nodes);
 }
 
 static void say_done(int step)
@@ -141,16 +127,16 @@ static void say_done(int step)
     fflush(stdout);
 }
 
-static tutti_status run_steps(sim_rank *r, tutti_trainer *t)
+static tutti_status run_steps(sim_rank *r, const tutti_trace *trace)
 {
     sim_scenario *s = r->scenario;
-    TUTTI_TRY(tutti_comm_barrier(t->me.comm));
+    TUTTI_TRY(tutti_comm_barrier(r->comm));
     const double origin = simgrid_get_clock();
     for (int step = 0; step < s->steps; step++) {
-        TUTTI_TRY(one_step(r, t, step));
+        TUTTI_TRY(one_step(r, step));
         if (r->number == 0) say_done(step);
     }
-    return write_trace(r, t, origin);
+    return write_trace(r, trace, origin);
 }
 
 /* A node is a host of its own, unless the platform was measured with several ranks on each. */
@@ -160,7 +146,7 @@ static int host_of(const sim_rank *r)
     return ranks > 1 ? r->number / ranks : r->number;
 }
 
-static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
+static tutti_status open_comm(sim_rank *r)
 {
     char host[32];
     const tutti_comm_world world = {.user = r,
@@ -174,37 +160,29 @@ static tutti_status open_comm(sim_rank *r, tutti_trainer *t)
     o.stall_warn = o.stall_abort = 0;
     o.world = &world;
     snprintf(host, sizeof host, "host-%d", host_of(r));
-    TUTTI_TRY(tutti_comm_open(&r->comm, &o));
-    t->me.comm = r->comm;
-    t->me.rank = tutti_comm_rank(t->me.comm);
-    t->me.size = tutti_comm_size(t->me.comm);
-    return TUTTI_OK;
+    return tutti_comm_open(&r->comm, &o);
 }
 
-static tutti_status create_model(sim_rank *r, tutti_trainer *t)
+static tutti_status live(sim_rank *r, const tutti_stand_in *stand_in)
 {
     const sim_scenario *s = r->scenario;
-    const tutti_model_options o = {
+    tutti_trace *trace = NULL;
+    TUTTI_TRY(open_comm(r));
+    if (s->trace) TUTTI_TRY(tutti_trace_create(&trace, r->number, TRACE_EVENTS));
+    const tutti_session_options o = {
+        .comm = r->comm,
+        .net = s->net,
         .batch = s->batch,
         .grains = s->grains,
-        .workers = s->nodes,
-        .worker = r->number,
-        .groups = s->nodes > 1 ? s->plan->groups : NULL,
+        .groups = s->plan->groups,
         .late = s->prediction->late,
-        .hooks = tutti_sync_hooks(t),
-        .stand_in = t->stand_in,
+        .overlap = s->overlap,
+        .priority = s->priority,
+        .trace = trace,
+        .stand_in = stand_in,
     };
-    return tutti_model_create(&t->model, s->net, &o);
-}
-
-static tutti_status live(sim_rank *r, tutti_trainer *t)
-{
-    TUTTI_TRY(open_comm(r, t));
-    TUTTI_TRY(create_model(r, t));
-    TUTTI_TRY(tutti_sync_create(t));
-    TUTTI_TRY(tutti_pulse_create(t));
-    if (r->scenario->trace) TUTTI_TRY(tutti_trace_create(&t->trace, r->number, TRACE_EVENTS));
-    return run_steps(r, t);
+    TUTTI_TRY(tutti_session_create(&r->session, &o));
+    return run_steps(r, trace);
 }
 
 _Noreturn void sim_fail(const sim_rank *r)
@@ -219,13 +197,7 @@ void sim_rank_main(int argc, char **argv)
     sim_rank *r = sg_host_get_data(sg_host_self());
     sim_scenario *s = r->scenario;
     const tutti_stand_in stand_in = {r, compute, copy, update};
-    tutti_trainer t = {.options = &s->options,
-                       .settings = {.batch = s->batch, .grains = s->grains},
-                       .net = s->net,
-                       .plan = s->plan,
-                       .stand_in = &stand_in};
-    r->trainer = &t;
-    if (live(r, &t) != TUTTI_OK) sim_fail(r);
+    if (live(r, &stand_in) != TUTTI_OK) sim_fail(r);
     if (s->trace) sim_is_done(s);
     sg_actor_suspend(sg_actor_self()); /* the others may still want something of this rank */
 }

@@ -1,6 +1,6 @@
 /* The simulator: one rank's life on a cluster that does not exist.
  *
- * A rank runs the trainer's own step (src/nn's walk through the layers, src/train/sync.c) and the
+ * A rank runs the trainer's own step (src/nn's walk through the layers, src/step) and the
  * communication engine (all of src/comm), compiled for SimGrid's MPI. Four things are put in their
  * place:
  *
@@ -23,7 +23,7 @@
 #include <smpi/mpi.h>
 
 #include "plan/predict.h"
-#include "train/trainer.h"
+#include "step/session.h"
 
 enum {
     SIM_WAYS = 2, /* up and down */
@@ -52,9 +52,8 @@ typedef struct sim_scenario {
     tutti_platform *platform;
     tutti_plan *plan;
     tutti_prediction *prediction; /* its seconds of computing are the simulation's */
-    tutti_train_options options;
-    void *floats;  /* memory whose contents do not matter, and never is there */
-    char *inboxes; /* address space for the engine's */
+    void *floats;                 /* memory whose contents do not matter, and never is there */
+    char *inboxes;                /* address space for the engine's */
     size_t inboxes_used;
     int inbox_file; /* what they share */
     void *payload;  /* what is sent instead of it; SimGrid knows that it need not be copied */
@@ -78,7 +77,7 @@ typedef struct sim_rank {
     sim_scenario *scenario;
     int number;
     tutti_comm *comm;
-    const tutti_trainer *trainer;
+    tutti_session *session;
     int turns;      /* done */
     double exposed; /* seconds waited in steps that are done, less those before the first turn */
     uint64_t sent_before; /* bytes, the first turn */

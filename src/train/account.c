@@ -37,7 +37,7 @@ static pair computing_of(const tutti_trainer *t, int layer, double steps)
 static pair waiting_of(const tutti_trainer *t, int layer, double steps)
 {
     return (pair){t->prediction->layer[layer].exposed,
-                  tutti_trainer_layer(t, layer).exposed / steps};
+                  tutti_trainer_layer(t, layer).traffic.exposed / steps};
 }
 
 /* What a step takes outside its layers: input, updates of whole layers, bookkeeping. */

@@ -18,13 +18,14 @@ static void add_batch(const tutti_trainer *t, const tutti_batch *batch, tally *s
 {
     const int classes = tutti_net_classes(t->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
-    const float *losses = tutti_model_losses(t->model), *p = tutti_model_probabilities(t->model);
-    const int32_t *place = tutti_model_beaten_by(t->model);
+    const tutti_model *model = tutti_session_model(t->session);
+    const float *losses = tutti_model_losses(model), *p = tutti_model_probabilities(model);
+    const int32_t *beaten_by = tutti_model_beaten_by(model);
     for (int i = 0; i < batch->count; i++) {
         if (batch->labels[i] == TUTTI_LABEL_NONE) continue;
         sum->samples++;
-        sum->hits1 += place[i] < 1;
-        sum->hits5 += place[i] < 5;
+        sum->hits1 += beaten_by[i] < 1;
+        sum->hits5 += beaten_by[i] < 5;
         if (fabsf(losses[i]) < 1e6f) sum->loss += llrint(ldexp(losses[i], LOSS_BITS));
         else sum->infinite++;
         if (!confusion) continue;
@@ -41,7 +42,8 @@ static tutti_status evaluate_batch(tutti_trainer *t, const tutti_batch *batch, i
 {
     for (int i = 0; i < batch->count; i++)
         labels[i] = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
-    TUTTI_TRY(tutti_model_evaluate(t->model, batch->count, batch->samples, labels));
+    tutti_model *model = tutti_session_model(t->session);
+    TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, labels));
     add_batch(t, batch, sum, confusion);
     return TUTTI_OK;
 }
@@ -50,7 +52,8 @@ static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusio
 {
     tutti_loader *loader = NULL;
     int32_t *labels = NULL;
-    const int first = tutti_model_first_sample(t->model), own = tutti_model_samples(t->model);
+    const tutti_model *model = tutti_session_model(t->session);
+    const int first = tutti_model_first_sample(model), own = tutti_model_samples(model);
     tutti_loader_options o = tutti_loader_defaults();
     o.split = TUTTI_SPLIT_TEST;
     o.batch = t->settings.batch;
@@ -66,7 +69,7 @@ static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusio
     }
     tutti_loader_destroy(&loader);
     tutti_free(labels);
-    if (s != TUTTI_OK && tutti_model_move_count(t->model) > 0) {
+    if (s != TUTTI_OK && tutti_model_move_count(model) > 0) {
         /* the others wait for this rank's activations and cannot come to an agreement */
         tutti_error(&t->log, "%s", tutti_message());
         tutti_comm_abort(t->me.comm, s);

@@ -21,7 +21,7 @@ static void describe_ranks(const tutti_trainer *t, char *out, size_t size)
     else
         snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s%s", t->me.size, threads,
                  threads > 1 ? "s" : "", t->me.exec.row->name, tutti_comm_library(),
-                 t->common ? ", parameters in common memory" : "");
+                 tutti_session_shares_memory(t->session) ? ", parameters in common memory" : "");
 }
 
 static void describe_plan(const tutti_trainer *t, char *out, size_t size)
@@ -57,12 +57,12 @@ void tutti_trainer_show_header(tutti_trainer *t)
     snprintf(predicted, sizeof predicted, "%.4g ms a step, %s",
              t->prediction ? t->prediction->step_s * 1e3 : 0, t->prediction_note);
     snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
-             tutti_model_samples(t->model), s->grains);
+             tutti_model_samples(tutti_session_model(t->session)), s->grains);
     describe_sgd(s, sgd, sizeof sgd);
-    snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",
-             (long long)s->pace.steps,
-             (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
-             (unsigned long long)t->options->seed, t->step ? ", resumed" : "");
+    snprintf(
+        length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s", (long long)s->pace.steps,
+        (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
+        (unsigned long long)t->options->seed, tutti_session_steps(t->session) ? ", resumed" : "");
     const tutti_progress_fact facts[] = {
         {"net", net},
         {"data", data},
@@ -80,28 +80,11 @@ void tutti_trainer_show_header(tutti_trainer *t)
 
 /* ---- after ---- */
 
-static void add_exchange(tutti_layer_report *r, const tutti_exchange *e)
-{
-    if (!e) return;
-    const tutti_exchange_stats s = tutti_exchange_statistics(e);
-    r->busy += s.total_busy;
-    r->bytes += s.bytes_sent;
-}
-
 tutti_layer_report tutti_trainer_layer(const tutti_trainer *t, int layer)
 {
-    tutti_layer_report r = {.times = tutti_model_times(t->model, layer)};
-    const int at = t->sync_of[layer];
-    if (at >= 0) {
-        const tutti_sync *s = &t->syncs[at];
-        add_exchange(&r, s->exchange);
-        add_exchange(&r, s->reduce);
-        add_exchange(&r, s->broadcast);
-        r.exposed = s->exposed;
-    }
-    for (int i = 0; i < tutti_model_move_count(t->model); i++)
-        if (tutti_model_move(t->model, i)->layer == layer) add_exchange(&r, t->moves[i]);
-    r.exposed += r.times.move;
+    tutti_layer_report r = {.times = tutti_model_times(tutti_session_model(t->session), layer),
+                            .traffic = tutti_session_traffic(t->session, layer)};
+    r.traffic.exposed += r.times.move;
     return r;
 }
 
@@ -110,21 +93,23 @@ static tutti_status report_layer(tutti_trainer *t, int layer, double steps)
     const tutti_layer_report r = tutti_trainer_layer(t, layer);
     const double ms = 1e3 / steps;
     const tutti_layer_times *c = &r.times;
+    const tutti_traffic *w = &r.traffic;
     const double sum = c->forward + c->backward_weights + c->backward_data;
-    if (sum * ms < 0.005 && !r.bytes) return TUTTI_OK;
+    if (sum * ms < 0.005 && !w->bytes) return TUTTI_OK;
     char bytes[32];
     tutti_progress_say(t->progress, "  %-12s %9.2f %9.2f %9.2f %9.2f %9.2f  %s",
                        t->net->layers[layer].name, c->forward * ms, c->backward_weights * ms,
-                       c->backward_data * ms, r.busy * ms, r.exposed * ms,
-                       r.bytes ? tutti_format_bytes(bytes, (double)r.bytes / steps) : "");
+                       c->backward_data * ms, w->busy * ms, w->exposed * ms,
+                       w->bytes ? tutti_format_bytes(bytes, (double)w->bytes / steps) : "");
     if (!t->metrics) return TUTTI_OK;
-    char members[512];
-    snprintf(members, sizeof members,
+    char fields[512];
+    snprintf(fields, sizeof fields,
              "\"layer\":\"%.64s\",\"time\":{\"forward_s\":%.6g,\"backward_weights_s\":%.6g,"
              "\"backward_data_s\":%.6g,\"comm_s\":%.6g,\"exposed_s\":%.6g,\"bytes\":%.0f}",
              t->net->layers[layer].name, c->forward / steps, c->backward_weights / steps,
-             c->backward_data / steps, r.busy / steps, r.exposed / steps, (double)r.bytes / steps);
-    return tutti_metrics_write_json(t->metrics, t->step, "layer", members);
+             c->backward_data / steps, w->busy / steps, w->exposed / steps,
+             (double)w->bytes / steps);
+    return tutti_metrics_write_json(t->metrics, tutti_session_steps(t->session), "layer", fields);
 }
 
 typedef struct rank_report {
@@ -133,7 +118,8 @@ typedef struct rank_report {
 
 static tutti_status report_ranks(tutti_trainer *t, double steps)
 {
-    rank_report mine = {t->compute, t->stepping - t->compute}, *all = NULL;
+    const double computed = tutti_session_computed(t->session);
+    rank_report mine = {computed, t->stepping - computed}, *all = NULL;
     if (t->me.size == 1) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size, sizeof *all));
     tutti_status s = tutti_comm_allgather(t->me.comm, &mine, sizeof mine, all);

@@ -51,26 +51,25 @@ static tutti_rows next_rows(const tutti_param *p, int first, int end)
  * the same, in whole blocks. */
 static tutti_rows own_rows(const tutti_trainer *t, int param)
 {
-    const int groups = t->plan->groups[t->net->params[param].layer], members = t->me.size / groups;
-    const tutti_rows held = tutti_model_slice(t->model, param).rows;
+    const tutti_holding h = tutti_session_holding(t->session, t->net->params[param].layer);
+    const tutti_rows held = tutti_model_slice(tutti_session_model(t->session), param).rows;
     const int blocks = tutti_ceil_div(held.end - held.first, TUTTI_BLOCK);
-    const int group = t->me.rank / members;
-    const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group + 1);
-    return (tutti_rows){held.first + TUTTI_BLOCK * tutti_share_begin(blocks, groups, group),
+    const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, h.holders, h.place + 1);
+    return (tutti_rows){held.first + TUTTI_BLOCK * tutti_share_begin(blocks, h.holders, h.place),
                         end < held.end ? end : held.end};
 }
 
 static tutti_status write_tensor(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
-                                 const tutti_sync *s, int param, const float *region)
+                                 const tutti_region *whole, int param, const float *region)
 {
+    const tutti_model *model = tutti_session_model(t->session);
     const tutti_param *p = &t->net->params[param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
-    const size_t begin = s->region.offset;
+    const size_t begin = whole->offset;
     const tutti_rows own = own_rows(t, param);
     for (tutti_rows r = {.end = own.first}; r.end < own.end;) {
         r = next_rows(p, r.end, own.end);
-        tutti_model_export_rows(t->model, param, r, begin, begin + s->region.count, region,
-                                t->scratch);
+        tutti_model_export_rows(model, param, r, begin, begin + whole->count, region, t->scratch);
         TUTTI_TRY(tutti_checkpoint_write(ck, part, param, r.first * row, t->scratch,
                                          (r.end - r.first) * row));
     }
@@ -78,22 +77,57 @@ static tutti_status write_tensor(tutti_trainer *t, tutti_checkpoint *ck, tutti_c
 }
 
 static tutti_status write_layer(tutti_trainer *t, tutti_checkpoint *ck, tutti_checkpoint_part part,
-                                const tutti_sync *s, const float *region)
+                                int layer, const float *region)
 {
-    const tutti_layer *l = &t->net->layers[s->layer];
+    const tutti_layer *l = &t->net->layers[layer];
+    const tutti_region whole = tutti_session_holding(t->session, layer).region;
     for (int i = 0; i < l->param_count; i++)
-        TUTTI_TRY(write_tensor(t, ck, part, s, l->first_param + i, region));
+        TUTTI_TRY(write_tensor(t, ck, part, &whole, l->first_param + i, region));
     return TUTTI_OK;
 }
 
-/* Collective among the layer's holders. The momentum of the whole region. */
-static tutti_status collect_momentum(tutti_trainer *t, const tutti_sync *s, const float **out)
+/* Collective: exchanges are created in one order on all ranks. */
+static tutti_status create_collects(tutti_trainer *t)
 {
-    *out = s->momentum;
-    if (!s->collect) return TUTTI_OK;
-    memcpy(t->collected + s->begin, s->momentum, (s->end - s->begin) * sizeof *s->momentum);
+    size_t largest = 0;
+    if (t->collects || t->me.size == 1) return TUTTI_OK;
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const size_t count = tutti_session_holding(t->session, i).region.count;
+        if (count > largest) largest = count;
+    }
+    TUTTI_TRY(tutti_alloc_floats(&t->collected, largest));
+    TUTTI_TRY(tutti_alloc(&t->collects, (size_t)t->net->layer_count, sizeof *t->collects));
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const tutti_holding h = tutti_session_holding(t->session, i);
+        const tutti_exchange_spec spec = {.name = t->net->layers[i].name,
+                                          .group = h.across,
+                                          .count = h.region.count,
+                                          .whole = t->collected};
+        if (h.momentum && h.holders > 1)
+            TUTTI_TRY(tutti_exchange_create(&t->collects[i], t->me.comm, &spec));
+    }
+    return TUTTI_OK;
+}
+
+void tutti_trainer_close_checkpoints(tutti_trainer *t)
+{
+    for (int i = 0; t->collects && i < t->net->layer_count; i++)
+        tutti_exchange_destroy(&t->collects[i]);
+    tutti_free(t->collects);
+    tutti_free(t->collected);
+    tutti_free(t->scratch);
+    tutti_safetensors_layout_destroy(&t->layout);
+}
+
+/* Collective among the layer's holders. The momentum of the whole region. */
+static tutti_status collect_momentum(tutti_trainer *t, int layer, const tutti_holding *h,
+                                     const float **out)
+{
+    *out = h->momentum;
+    if (!t->collects || !t->collects[layer]) return TUTTI_OK;
+    memcpy(t->collected + h->begin, h->momentum, (h->end - h->begin) * sizeof *h->momentum);
     *out = t->collected;
-    return tutti_exchange_run(s->collect);
+    return tutti_exchange_run(t->collects[layer]);
 }
 
 /* A failure to write on one rank must not keep the others waiting: everybody goes on collecting
@@ -101,15 +135,16 @@ static tutti_status collect_momentum(tutti_trainer *t, const tutti_sync *s, cons
 static tutti_status write_all(tutti_trainer *t, tutti_checkpoint *ck)
 {
     tutti_status written = TUTTI_OK;
-    const float *parameters = tutti_model_parameters(t->model);
-    for (int i = 0; i < t->sync_count; i++) {
-        const tutti_sync *s = &t->syncs[i];
+    const float *parameters = tutti_model_parameters(tutti_session_model(t->session));
+    for (int i = 0; i < t->net->layer_count; i++) {
+        const tutti_holding h = tutti_session_holding(t->session, i);
+        if (!h.region.count) continue;
         if (written == TUTTI_OK)
-            written = write_layer(t, ck, TUTTI_PART_MODEL, s, parameters + s->region.offset);
-        if (!s->momentum) continue;
+            written = write_layer(t, ck, TUTTI_PART_MODEL, i, parameters + h.region.offset);
+        if (!h.momentum) continue;
         const float *momentum;
-        TUTTI_TRY(collect_momentum(t, s, &momentum));
-        if (written == TUTTI_OK) written = write_layer(t, ck, TUTTI_PART_OPTIMIZER, s, momentum);
+        TUTTI_TRY(collect_momentum(t, i, &h, &momentum));
+        if (written == TUTTI_OK) written = write_layer(t, ck, TUTTI_PART_OPTIMIZER, i, momentum);
     }
     return written == TUTTI_OK ? tutti_checkpoint_flush(ck) : written;
 }
@@ -155,9 +190,9 @@ static tutti_status finish(tutti_trainer *t, tutti_checkpoint **ck, bool best)
         {"best_step", (double)t->best_step},
     };
     const tutti_pace *pace = &t->settings.pace;
-    const int64_t seen = t->step * pace->batch;
+    const int64_t step = tutti_session_steps(t->session), seen = step * pace->batch;
     const tutti_state state = {
-        .step = t->step,
+        .step = step,
         .epoch = seen / pace->samples,
         .epoch_sample = seen % pace->samples,
         .seed = (int64_t)t->options->seed,
@@ -179,13 +214,14 @@ tutti_status tutti_trainer_save(tutti_trainer *t, bool best)
     if (!t->options->run) return TUTTI_OK;
     tutti_checkpoint *ck = NULL;
     const bool creates = t->me.rank == 0;
-    TUTTI_TRY(tutti_sync_settle(t));
+    const int64_t step = tutti_session_steps(t->session);
     tutti_status s = create_layout(t);
+    if (s == TUTTI_OK) s = create_collects(t);
     if (s == TUTTI_OK && creates)
-        s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, true);
+        s = tutti_checkpoint_begin(&ck, t->options->run, step, t->layout, t->layout, true);
     if ((s = tutti_comm_agree(t->me.comm, s)) != TUTTI_OK) goto out;
     if (!creates)
-        s = tutti_checkpoint_begin(&ck, t->options->run, t->step, t->layout, t->layout, false);
+        s = tutti_checkpoint_begin(&ck, t->options->run, step, t->layout, t->layout, false);
     if ((s = tutti_comm_agree(t->me.comm, s)) != TUTTI_OK) goto out;
     if ((s = tutti_comm_agree(t->me.comm, write_all(t, ck))) != TUTTI_OK) goto out;
     if (creates) s = finish(t, &ck, best);
@@ -222,18 +258,19 @@ static int find_tensor(const tutti_trainer *t, const tutti_safetensors *file, co
 static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file, int at, int param,
                                 bool momentum)
 {
+    tutti_model *model = tutti_session_model(t->session);
     const tutti_param *p = &t->net->params[param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
-    const tutti_rows held = tutti_model_slice(t->model, param).rows;
-    const tutti_sync *s = momentum ? &t->syncs[t->sync_of[p->layer]] : NULL;
-    const size_t begin = s ? s->region.offset + s->begin : 0;
-    const size_t end = s ? s->region.offset + s->end : tutti_model_parameter_floats(t->model);
-    float *strip = s ? s->momentum : tutti_model_parameters(t->model);
+    const tutti_rows held = tutti_model_slice(model, param).rows;
+    const tutti_holding h = tutti_session_holding(t->session, p->layer);
+    const size_t begin = momentum ? h.region.offset + h.begin : 0;
+    const size_t end = momentum ? h.region.offset + h.end : tutti_model_parameter_floats(model);
+    float *strip = momentum ? h.momentum : tutti_model_parameters(model);
     for (tutti_rows r = {.end = held.first}; r.end < held.end;) {
         r = next_rows(p, r.end, held.end);
         TUTTI_TRY(
             tutti_safetensors_read(file, at, r.first * row, t->scratch, (r.end - r.first) * row));
-        tutti_model_import_rows(t->model, param, r, t->scratch, begin, end, strip);
+        tutti_model_import_rows(model, param, r, t->scratch, begin, end, strip);
     }
     return TUTTI_OK;
 }
@@ -308,7 +345,7 @@ static tutti_status check_state(const tutti_trainer *t, const tutti_state *state
 
 static void take_state(tutti_trainer *t, const tutti_state *state)
 {
-    t->step = state->step;
+    tutti_session_begin_at(t->session, state->step);
     t->last_loss = tutti_state_metric_value(state, "loss");
     t->last_top1 = tutti_state_metric_value(state, "top1");
     t->last_top5 = tutti_state_metric_value(state, "top5");
@@ -348,6 +385,7 @@ tutti_status tutti_trainer_resume(tutti_trainer *t, const char *where, bool must
     if (s == TUTTI_OK && found) s = read_checkpoint(t, directory);
     s = tutti_comm_agree(t->me.comm, s);
     if (s == TUTTI_OK)
-        s = tutti_comm_check_same(t->me.comm, "the checkpoint's step", (uint64_t)t->step);
+        s = tutti_comm_check_same(t->me.comm, "the checkpoint's step",
+                                  (uint64_t)tutti_session_steps(t->session));
     return s;
 }

@@ -95,8 +95,9 @@ static tutti_status predict_file(tutti_trainer *t, tutti_reader *reader, float *
                                  const char *file, int top)
 {
     TUTTI_TRY(tutti_reader_fetch_file(reader, file, sample));
-    TUTTI_TRY(tutti_model_evaluate(t->model, 1, sample, NULL));
-    print_answer(t, file, tutti_model_probabilities(t->model), top);
+    tutti_model *model = tutti_session_model(t->session);
+    TUTTI_TRY(tutti_model_evaluate(model, 1, sample, NULL));
+    print_answer(t, file, tutti_model_probabilities(model), top);
     return TUTTI_OK;
 }
 

@@ -11,7 +11,7 @@
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
-    double seconds[2], norm[2]; /* of the last two steps, by the number's parity: news are late */
+    double seconds[2]; /* of the last two steps, by the number's parity: news are late */
     tutti_rhythm evaluation, checkpoint;
     double smooth_loss, smooth_top1, smooth_rate;
     int64_t first_step;
@@ -46,53 +46,30 @@ static tutti_status fatal(tutti_trainer *t, tutti_status status)
 
 /* ---- one step ---- */
 
-static void prepare_sgd(tutti_trainer *t)
-{
-    const tutti_settings *s = &t->settings;
-    t->sgd = (tutti_sgd){
-        .lr = rate_of(t, t->step),
-        .momentum = (float)s->momentum,
-        .weight_decay = (float)s->weight_decay,
-        .gradient_scale = 1,
-        .nesterov = s->nesterov,
-    };
-}
-
-tutti_status tutti_trainer_step(tutti_trainer *t, double *norm, tutti_pulse_news *news)
+tutti_status tutti_trainer_step(tutti_trainer *t, tutti_news *news)
 {
     tutti_batch batch;
     const double start = tutti_now();
+    const int64_t step = tutti_session_steps(t->session);
     TUTTI_TRY(tutti_loader_next(t->loader, &batch));
     t->data_wait = tutti_now() - start;
-    tutti_trace_span(t->trace, TUTTI_TRACE_DATA, "wait", NULL, t->step, -1, start,
+    tutti_trace_span(t->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + t->data_wait);
-    t->step_exposed = 0;
-    prepare_sgd(t);
-    TUTTI_TRY(tutti_model_train(t->model, (uint32_t)t->step, batch.samples, batch.labels));
-    TUTTI_TRY(tutti_sync_finish(t, norm));
-    t->compute += tutti_now() - start - t->data_wait - t->step_exposed;
-    t->step++;
-    TUTTI_TRY(tutti_pulse_beat(t, tutti_model_beaten_by(t->model), tutti_signals_asked(), news));
+    const tutti_samples samples = {batch.samples, batch.labels};
+    const tutti_note mine = {tutti_signals_asked(), t->data_wait};
+    TUTTI_TRY(tutti_session_step(t->session, &samples, rate_of(t, step), mine, news));
     t->stepping += tutti_now() - start;
     return TUTTI_OK;
 }
 
-tutti_status tutti_trainer_rest(tutti_trainer *t)
-{
-    tutti_pulse_news late;
-    TUTTI_TRY(tutti_pulse_flush(t, &late));
-    return tutti_sync_settle(t);
-}
-
-static tutti_status one_step(tutti_trainer *t, loop *l, tutti_pulse_news *news)
+static tutti_status one_step(tutti_trainer *t, loop *l, tutti_news *news)
 {
     const double start = tutti_now();
-    double norm = NAN;
-    const tutti_status s = tutti_trainer_step(t, &norm, news);
+    const tutti_status s = tutti_trainer_step(t, news);
     const double seconds = tutti_now() - start;
-    l->seconds[t->step & 1] = seconds;
-    l->norm[t->step & 1] = norm;
-    if (t->step > l->first_step + 1) {
+    const int64_t step = tutti_session_steps(t->session);
+    l->seconds[step & 1] = seconds;
+    if (step > l->first_step + 1) {
         t->steady += seconds;
         t->steady_data += t->data_wait;
         t->steady_steps++;
@@ -107,7 +84,7 @@ static void smooth(double *value, double now)
     *value = isfinite(*value) ? 0.95 * *value + 0.05 * now : now;
 }
 
-static void show_step(tutti_trainer *t, loop *l, const tutti_pulse_news *news, double seconds)
+static void show_step(tutti_trainer *t, loop *l, const tutti_news *news, double seconds)
 {
     const double batch = t->settings.batch;
     smooth(&l->smooth_loss, news->loss);
@@ -127,15 +104,14 @@ static void show_step(tutti_trainer *t, loop *l, const tutti_pulse_news *news, d
     tutti_progress_step(t->progress, &now);
 }
 
-static tutti_status write_step(tutti_trainer *t, const loop *l, const tutti_pulse_news *news,
-                               double seconds)
+static tutti_status write_step(tutti_trainer *t, const tutti_news *news, double seconds)
 {
     if (!t->metrics) return TUTTI_OK;
     tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(t, news->step), "train");
     row.loss = news->loss;
     row.top1 = (double)news->hits / t->settings.batch;
     row.lr = rate_of(t, news->step - 1);
-    row.gradient_norm = l->norm[news->step & 1];
+    row.gradient_norm = news->norm;
     row.seconds = seconds;
     row.samples_per_s = t->settings.batch / seconds;
     row.data_wait_s = news->data_wait;
@@ -144,17 +120,18 @@ static tutti_status write_step(tutti_trainer *t, const loop *l, const tutti_puls
 }
 
 /* The answer to SIGUSR2, of every rank. */
-static void say_where(const tutti_trainer *t, const tutti_pulse_news *news)
+static void say_where(const tutti_trainer *t, const tutti_news *news)
 {
     tutti_info(
         &t->log,
         "step %lld of %lld, loss %.6g: computed %.1f s so far; waited in the last step %.3f s "
         "for data and %.3f s for communication; rank %d is the slowest",
-        (long long)t->step, (long long)t->settings.pace.steps, news->loss, t->compute, t->data_wait,
-        t->step_exposed, news->slowest);
+        (long long)tutti_session_steps(t->session), (long long)t->settings.pace.steps, news->loss,
+        tutti_session_computed(t->session), t->data_wait, tutti_session_exposed(t->session),
+        news->slowest);
 }
 
-static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *news)
+static tutti_status diverged(const tutti_trainer *t, const tutti_news *news)
 {
     const tutti_nonfinite odd = news->nonfinite;
     const char *layer = odd.layer < 0 ? "" : t->net->layers[odd.layer].name;
@@ -179,7 +156,7 @@ static tutti_status diverged(const tutti_trainer *t, const tutti_pulse_news *new
                       (long long)news->step, news->diverged_rank, where, advice);
 }
 
-static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news *news)
+static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_news *news)
 {
     if (!news->step) return TUTTI_OK;
     const double seconds = l->seconds[news->step & 1];
@@ -188,13 +165,13 @@ static tutti_status take_news(tutti_trainer *t, loop *l, const tutti_pulse_news 
     if (news->diverged_rank >= 0) return diverged(t, news);
     if (news->asked & TUTTI_ASKED_STATE) say_where(t, news);
     show_step(t, l, news, seconds);
-    return fatal(t, write_step(t, l, news, seconds));
+    return fatal(t, write_step(t, news, seconds));
 }
 
-static tutti_status flush(tutti_trainer *t, loop *l)
+static tutti_status settle(tutti_trainer *t, loop *l)
 {
-    tutti_pulse_news news;
-    TUTTI_TRY(tutti_pulse_flush(t, &news));
+    tutti_news news;
+    TUTTI_TRY(tutti_session_settle(t->session, &news));
     return take_news(t, l, &news);
 }
 
@@ -202,25 +179,25 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
 {
     tutti_evaluation e;
     const double start = tutti_now();
-    TUTTI_TRY(flush(t, l));
-    TUTTI_TRY(tutti_sync_settle(t));
+    const int64_t step = tutti_session_steps(t->session);
+    TUTTI_TRY(settle(t, l));
     TUTTI_TRY(tutti_trainer_evaluate(t, &e, NULL));
     t->last_top1 = e.top1;
     t->last_top5 = e.top5;
     *best = !(e.top1 <= t->best_top1);
     if (*best) {
         t->best_top1 = e.top1;
-        t->best_step = t->step;
+        t->best_step = step;
     }
     const double seconds = tutti_now() - start;
     tutti_rhythm_mark(&l->evaluation, start + seconds);
-    tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, t->step, -1, start,
+    tutti_trace_span(t->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
                      start + seconds);
     tutti_progress_say(t->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
-                       epoch_of(t, t->step), 100 * e.top1, 100 * e.top5, e.loss,
+                       epoch_of(t, step), 100 * e.top1, 100 * e.top5, e.loss,
                        *best ? " (best so far)" : "");
     if (!t->metrics) return TUTTI_OK;
-    tutti_metrics_row row = tutti_metrics_row_empty(t->step, epoch_of(t, t->step), "test");
+    tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(t, step), "test");
     row.loss = e.loss;
     row.top1 = e.top1;
     row.top5 = e.top5;
@@ -232,7 +209,7 @@ static tutti_status evaluate(tutti_trainer *t, loop *l, bool *best)
 
 static tutti_status save(tutti_trainer *t, loop *l, bool best)
 {
-    TUTTI_TRY(flush(t, l));
+    TUTTI_TRY(settle(t, l));
     TUTTI_TRY(tutti_trainer_save(t, best));
     tutti_rhythm_mark(&l->checkpoint, tutti_now());
     return TUTTI_OK;
@@ -241,7 +218,8 @@ static tutti_status save(tutti_trainer *t, loop *l, bool best)
 /* Spans in seconds depend on the clock, and clocks differ: rank 0's decides. */
 static tutti_status is_due(tutti_trainer *t, const tutti_rhythm *rhythm, bool *due)
 {
-    *due = tutti_rhythm_is_due(rhythm, &t->settings.pace, t->step, tutti_now());
+    const int64_t step = tutti_session_steps(t->session);
+    *due = tutti_rhythm_is_due(rhythm, &t->settings.pace, step, tutti_now());
     if (rhythm->every.unit != TUTTI_SPAN_SECONDS || t->me.size == 1) return TUTTI_OK;
     return tutti_comm_broadcast(t->me.comm, 0, due, sizeof *due);
 }
@@ -250,13 +228,13 @@ static tutti_status is_due(tutti_trainer *t, const tutti_rhythm *rhythm, bool *d
 static tutti_status between_steps(tutti_trainer *t, loop *l)
 {
     bool due = false, best = false;
-    const bool last = t->step == t->settings.pace.steps;
+    const bool last = tutti_session_steps(t->session) == t->settings.pace.steps;
     l->stops = last || (l->asked & TUTTI_ASKED_STOP);
     if (t->settings.evaluates) {
         TUTTI_TRY(is_due(t, &l->evaluation, &due));
         if (due || last) TUTTI_TRY(evaluate(t, l, &best));
     }
-    if (!t->options->run) return l->stops ? flush(t, l) : TUTTI_OK;
+    if (!t->options->run) return l->stops ? settle(t, l) : TUTTI_OK;
     TUTTI_TRY(is_due(t, &l->checkpoint, &due));
     if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(t, l, best));
     l->asked &= TUTTI_ASKED_STOP;
@@ -265,8 +243,8 @@ static tutti_status between_steps(tutti_trainer *t, loop *l)
 
 static tutti_status run_steps(tutti_trainer *t, loop *l)
 {
-    tutti_pulse_news news;
-    while (!l->stops && t->step < t->settings.pace.steps) {
+    tutti_news news;
+    while (!l->stops && tutti_session_steps(t->session) < t->settings.pace.steps) {
         TUTTI_TRY(fatal(t, one_step(t, l, &news)));
         TUTTI_TRY(take_news(t, l, &news));
         TUTTI_TRY(between_steps(t, l));
@@ -279,31 +257,32 @@ static tutti_status run_steps(tutti_trainer *t, loop *l)
 static tutti_status open_outputs(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
-    if (o->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
+    const int64_t step = tutti_session_steps(t->session);
     if (t->me.rank != 0) return TUTTI_OK;
     if (o->show)
         TUTTI_TRY(tutti_progress_create(&t->progress, tutti_progress_defaults(o->show),
-                                        &t->settings.pace, t->step,
+                                        &t->settings.pace, step,
                                         tutti_net_input(t->net).h > 1 ? "img" : "frames"));
     if (!o->run) return TUTTI_OK;
     TUTTI_TRY(tutti_file_make_directories(o->run));
-    return tutti_metrics_open(&t->metrics, o->run, t->step);
+    return tutti_metrics_open(&t->metrics, o->run, step);
 }
 
 /* A fresh run keeps its beginning, so that anyone can start from the same weights. */
 static tutti_status save_beginning(tutti_trainer *t, loop *l)
 {
-    return t->step == 0 && t->options->run ? save(t, l, false) : TUTTI_OK;
+    return tutti_session_steps(t->session) == 0 && t->options->run ? save(t, l, false) : TUTTI_OK;
 }
 
 static tutti_status train(tutti_trainer *t, tutti_train_result *result)
 {
+    tutti_news late;
     loop l = {.smooth_loss = NAN,
               .smooth_top1 = NAN,
               .smooth_rate = NAN,
               .evaluation.every = t->settings.eval_every,
               .checkpoint.every = t->settings.checkpoint_every,
-              .first_step = t->step};
+              .first_step = tutti_session_steps(t->session)};
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_outputs(t)));
     tutti_trainer_show_header(t);
     TUTTI_TRY(save_beginning(t, &l));
@@ -311,14 +290,14 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     tutti_rhythm_mark(&l.evaluation, t->begun);
     tutti_rhythm_mark(&l.checkpoint, t->begun);
     const tutti_status reason = run_steps(t, &l); /* the same on all ranks */
-    TUTTI_TRY(tutti_trainer_rest(t));
+    TUTTI_TRY(tutti_session_settle(t->session, &late));
     TUTTI_TRY(reason);
     const double seconds = tutti_now() - t->begun;
-    const int64_t steps = t->step - l.first_step;
+    const int64_t done = tutti_session_steps(t->session), steps = done - l.first_step;
     *result = (tutti_train_result){
         .rank = t->me.rank,
         .ranks = t->me.size,
-        .steps = t->step,
+        .steps = done,
         .loss = t->last_loss,
         .top1 = t->last_top1,
         .top5 = t->last_top5,
@@ -328,9 +307,9 @@ static tutti_status train(tutti_trainer *t, tutti_train_result *result)
     };
     TUTTI_TRY(tutti_trainer_report(t, seconds, steps));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_trainer_account(t, steps)));
-    if (t->step < t->settings.pace.steps)
+    if (done < t->settings.pace.steps)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
-                          tutti_signals_name(l.asked), (long long)t->step,
+                          tutti_signals_name(l.asked), (long long)done,
                           t->options->run ? "; go on with --resume " : "",
                           t->options->run ? t->options->run : "");
     return TUTTI_OK;

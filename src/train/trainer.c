@@ -81,51 +81,32 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
 
 /* ---- the model ---- */
 
-static tutti_model_options model_options(tutti_trainer *t, bool evaluates_only)
+/* Collective. */
+static tutti_status create_session(tutti_trainer *t, bool evaluates_only)
 {
-    return (tutti_model_options){
-        .row = t->me.exec.row,
-        .team = t->me.exec.team,
+    const tutti_settings *s = &t->settings;
+    const tutti_session_options o = {
+        .comm = t->me.comm,
+        .net = t->net,
+        .exec = t->me.exec,
         .caches = t->me.caches,
-        .batch = t->settings.batch,
-        .grains = t->settings.grains,
-        .workers = t->me.size,
-        .worker = t->me.rank,
-        .forward_only = evaluates_only,
-        .seed = t->options->seed,
-        .groups = t->me.size > 1 ? t->plan->groups : NULL,
+        .batch = s->batch,
+        .grains = s->grains,
+        .groups = t->plan->groups,
         .late = t->plan->late,
-        .hooks = evaluates_only ? (tutti_model_hooks){0} : tutti_sync_hooks(t),
+        .seed = t->options->seed,
+        .momentum = s->momentum,
+        .weight_decay = s->weight_decay,
+        .nesterov = s->nesterov,
+        .clip = s->clip,
+        .overlap = t->options->overlap,
+        .priority = t->options->priority,
+        .part_reduce = t->options->part_reduce,
+        .part_broadcast = t->options->part_broadcast,
+        .trace = t->trace,
+        .forward_only = evaluates_only,
     };
-}
-
-/* Ranks of one host that hold the same parameters hold them once, unless messages are asked for
- * by the name of an algorithm. */
-static bool may_share(const tutti_trainer *t, bool evaluates_only)
-{
-    if (evaluates_only || t->options->part_reduce || t->options->part_broadcast) return false;
-    for (int i = 0; i < t->plan->layers; i++)
-        if (t->plan->groups[i] != t->me.size) return false;
-    return true;
-}
-
-static tutti_status share_memory(tutti_trainer *t, bool evaluates_only)
-{
-    tutti_model_bytes bytes = {0};
-    if (!may_share(t, evaluates_only)) return TUTTI_OK;
-    const tutti_model_options o = model_options(t, evaluates_only);
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_model_measure(&bytes, t->net, &o)));
-    return tutti_common_create(&t->common, t->me.comm, bytes.parameters, bytes.gradients);
-}
-
-static tutti_status create_model(tutti_trainer *t, bool evaluates_only)
-{
-    tutti_model_options o = model_options(t, evaluates_only);
-    if (t->common) {
-        o.parameters = tutti_common_whole(t->common);
-        o.gradients = tutti_common_own(t->common);
-    }
-    return tutti_model_create(&t->model, t->net, &o);
+    return tutti_session_create(&t->session, &o);
 }
 
 static tutti_status init_model(tutti_trainer *t)
@@ -137,7 +118,8 @@ static tutti_status init_model(tutti_trainer *t)
     for (int i = 0; tutti_init_words[i]; i++)
         if (strlen(tutti_init_words[i]) == length && !strncmp(tutti_init_words[i], text, length) &&
             (!end || (!*end && std > 0 && i == TUTTI_INIT_GAUSSIAN))) {
-            tutti_model_init(t->model, t->options->seed, (tutti_init)i, (float)std);
+            tutti_model_init(tutti_session_model(t->session), t->options->seed, (tutti_init)i,
+                             (float)std);
             return TUTTI_OK;
         }
     return tutti_fail(TUTTI_ARGUMENT, "--init '%s' is not he, xavier, gaussian or gaussian:STD",
@@ -146,6 +128,7 @@ static tutti_status init_model(tutti_trainer *t)
 
 static tutti_status open_loader(tutti_trainer *t)
 {
+    const tutti_model *model = tutti_session_model(t->session);
     tutti_loader_options o = tutti_loader_defaults();
     if (t->settings.evaluates && tutti_data_count(t->data, TUTTI_SPLIT_TEST) < 1)
         return tutti_fail(TUTTI_DATA,
@@ -153,11 +136,11 @@ static tutti_status open_loader(tutti_trainer *t)
                           "--eval-every never",
                           t->options->data);
     o.batch = t->settings.batch;
-    o.first = tutti_model_first_sample(t->model);
-    o.end = o.first + tutti_model_samples(t->model);
+    o.first = tutti_model_first_sample(model);
+    o.end = o.first + tutti_model_samples(model);
     o.seed = t->options->seed;
     o.shuffle = t->options->shuffle;
-    o.step = t->step;
+    o.step = tutti_session_steps(t->session);
     o.threads = t->options->data_threads;
     return tutti_loader_create(&t->loader, t->data, &o);
 }
@@ -165,8 +148,6 @@ static tutti_status open_loader(tutti_trainer *t)
 static tutti_status prepare_training(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_sync_create(t)));
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_pulse_create(t)));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, init_model(t)));
     if (o->weights) TUTTI_TRY(tutti_trainer_load_weights(t, o->weights, false));
     if (o->resume) {
@@ -187,6 +168,12 @@ static tutti_status measure_peak(tutti_trainer *t)
     return TUTTI_OK;
 }
 
+static tutti_status open_trace(tutti_trainer *t)
+{
+    if (!t->options->trace) return TUTTI_OK;
+    return tutti_trace_create(&t->trace, t->me.rank, 1 << 18);
+}
+
 static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
 {
     TUTTI_TRY(open_rank(t));
@@ -194,8 +181,8 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(check_same_everywhere(t));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, measure_peak(t)));
     TUTTI_TRY(tutti_trainer_choose_plan(t, evaluates_only));
-    TUTTI_TRY(share_memory(t, evaluates_only));
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, create_model(t, evaluates_only)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, open_trace(t)));
+    TUTTI_TRY(create_session(t, evaluates_only));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
 }
 
@@ -217,16 +204,13 @@ void tutti_trainer_close(tutti_trainer *t)
 {
     tutti_progress_destroy(&t->progress);
     tutti_metrics_close(&t->metrics);
-    tutti_trace_destroy(&t->trace);
     tutti_loader_destroy(&t->loader);
-    tutti_pulse_destroy(&t->pulse);
-    tutti_sync_destroy(t);
-    tutti_model_destroy(&t->model);
+    tutti_trainer_close_checkpoints(t);
+    tutti_session_destroy(&t->session);
+    tutti_trace_destroy(&t->trace);
     tutti_prediction_destroy(&t->prediction);
     tutti_plan_destroy(&t->plan);
     tutti_data_close(&t->data);
     tutti_net_destroy(&t->net);
-    tutti_safetensors_layout_destroy(&t->layout);
-    tutti_free(t->scratch);
     tutti_rank_close(&t->me);
 }

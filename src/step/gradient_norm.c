@@ -1,12 +1,11 @@
 /* The norm of the gradient. A layer's sum of squares is a tree over blocks of 16 floats
  * (tutti_square_roots). Every rank has the strips it owns, as roots of that tree; everybody
  * gathers all roots, brings them into the order of the tree, and joins them. */
-#include "train/trainer.h"
-
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "step/parts.h"
 
 typedef struct square {
     tutti_subtree root;
@@ -20,31 +19,31 @@ typedef struct square_list {
 } square_list;
 
 /* Elements begin .. end-1 of the region, which are elements at .. of the whole layer. */
-static void add_run(tutti_trainer *t, const tutti_sync *s, size_t begin, size_t end, size_t at,
+static void add_run(tutti_session *s, const tutti_sync *sync, size_t begin, size_t end, size_t at,
                     square_list *out)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     double sums[TUTTI_TREE_MAX_ROOTS];
     if (begin >= end) return;
-    const float *gradient = tutti_model_gradient(t->model, s->layer, 0) + begin;
+    const float *gradient = tutti_model_gradient(s->model, sync->layer, 0) + begin;
     const int count =
-        tutti_square_roots(t->me.exec, tutti_layer_floats(t->net, s->layer),
+        tutti_square_roots(s->options.exec, tutti_layer_floats(s->options.net, sync->layer),
                            (tutti_range){at, at + (end - begin)}, gradient, roots, sums);
     for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
 }
 
 /* What the strip has of each trained parameter. */
-static void own_squares(tutti_trainer *t, const tutti_sync *s, square_list *out)
+static void own_squares(tutti_session *s, const tutti_sync *sync, square_list *out)
 {
-    const tutti_layer *layer = &t->net->layers[s->layer];
+    const tutti_layer *layer = &s->options.net->layers[sync->layer];
     out->count = 0;
     for (int i = 0; i < layer->param_count; i++) {
-        if (t->net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
-        const tutti_slice held = tutti_model_slice(t->model, layer->first_param + i);
-        const size_t at = held.offset - s->region.offset;
-        const size_t begin = s->begin > at ? s->begin : at;
-        const size_t end = s->end < at + held.count ? s->end : at + held.count;
-        add_run(t, s, begin, end, held.whole_at + (begin - at), out);
+        if (s->options.net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
+        const tutti_slice held = tutti_model_slice(s->model, layer->first_param + i);
+        const size_t at = held.offset - sync->region.offset;
+        const size_t begin = sync->begin > at ? sync->begin : at;
+        const size_t end = sync->end < at + held.count ? sync->end : at + held.count;
+        add_run(s, sync, begin, end, held.whole_at + (begin - at), out);
     }
 }
 
@@ -65,33 +64,34 @@ static double joined(square *list, int count, size_t floats)
     return tutti_sum_value(&sum);
 }
 
-static tutti_status layer_squares(tutti_trainer *t, const tutti_sync *s, square_list *lists,
+static tutti_status layer_squares(tutti_session *s, const tutti_sync *sync, square_list *lists,
                                   square *merged, double *sum)
 {
     square_list mine;
-    own_squares(t, s, &mine);
-    TUTTI_TRY(tutti_comm_allgather(t->me.comm, &mine, sizeof mine, lists));
+    own_squares(s, sync, &mine);
+    TUTTI_TRY(tutti_comm_allgather(s->options.comm, &mine, sizeof mine, lists));
     int count = 0;
-    for (int r = 0; r < t->me.size; r++)
+    for (int r = 0; r < s->size; r++)
         for (int64_t i = 0; i < lists[r].count; i++) merged[count++] = lists[r].list[i];
-    *sum = joined(merged, count, tutti_layer_floats(t->net, s->layer));
+    *sum = joined(merged, count, tutti_layer_floats(s->options.net, sync->layer));
     return TUTTI_OK;
 }
 
-tutti_status tutti_gradient_norm(tutti_trainer *t, double *norm)
+tutti_status tutti_gradient_norm(tutti_session *s, double *norm)
 {
     square_list *lists = NULL;
     square *merged = NULL;
     double total = 0, sum = 0;
-    tutti_status s = tutti_alloc(&lists, (size_t)t->me.size, sizeof *lists);
-    if (s == TUTTI_OK)
-        s = tutti_alloc(&merged, 2 * (size_t)t->me.size * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
-    for (int i = 0; s == TUTTI_OK && i < t->sync_count; i++) {
-        s = layer_squares(t, &t->syncs[i], lists, merged, &sum);
+    const size_t ranks = (size_t)s->size;
+    tutti_status status = tutti_alloc(&lists, ranks, sizeof *lists);
+    if (status == TUTTI_OK)
+        status = tutti_alloc(&merged, 2 * ranks * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
+    for (int i = 0; status == TUTTI_OK && i < s->sync_count; i++) {
+        status = layer_squares(s, &s->syncs[i], lists, merged, &sum);
         total += sum;
     }
     *norm = sqrt(total);
     tutti_free(lists);
     tutti_free(merged);
-    return s;
+    return status;
 }

@@ -1,0 +1,113 @@
+/* What a session consists of. Inside the room only. */
+#ifndef TUTTI_STEP_PARTS_H
+#define TUTTI_STEP_PARTS_H
+
+#include "kernel/ops.h"
+#include "step/session.h"
+
+/* How one layer's parameters are kept the same everywhere. */
+typedef struct tutti_sync {
+    tutti_session *session;
+    int layer;
+    tutti_region region;
+    tutti_group *across;       /* the ranks that hold the same parameters; NULL: all */
+    int holders;               /* their number */
+    tutti_exchange *exchange;  /* reduce, update, broadcast; NULL with one holder or clipping */
+    tutti_exchange *reduce;    /* with clipping: the sum only; then, when the norm is known, */
+    tutti_exchange *broadcast; /* the new parameters */
+    size_t begin, end;         /* the strip this rank updates, within the region */
+    float *momentum;           /* of the strip */
+    tutti_sgd sgd;             /* of the step whose gradient is under way */
+    double exposed;            /* seconds the forward pass waited for these parameters */
+    double recorded;           /* when the exchange that a trace shows last was submitted */
+} tutti_sync;
+
+enum { TUTTI_MOST_SPLITS = 32 };
+
+/* Moves of the model, and the groups of ranks they are inside of. */
+typedef struct tutti_moves {
+    tutti_exchange **exchanges; /* by move; NULL behind the last */
+    int begun;                  /* the one that was started early, plus 1; 0: none */
+    tutti_group *inside[TUTTI_MOST_SPLITS];
+    int groups[TUTTI_MOST_SPLITS], inside_count;
+} tutti_moves;
+
+typedef struct tutti_pulse tutti_pulse;
+
+struct tutti_session {
+    tutti_session_options options;
+    int rank, size;
+    tutti_common *common; /* where parameters and gradients lie; NULL: in memory of this rank */
+    tutti_model *model;
+    tutti_sync *syncs; /* one for each layer with parameters, in the order of the net */
+    int sync_count;
+    int *sync_of; /* by layer, -1 for none */
+    tutti_moves moves;
+    tutti_pulse *pulse;
+    tutti_sgd sgd; /* of the step that is being computed */
+    int64_t step;  /* steps done */
+    double norm;   /* of the last step's gradient */
+    double exposed, computed;
+};
+
+/* ---- sync.c ---- */
+
+tutti_status tutti_sync_create(tutti_session *session) TUTTI_MUST_CHECK;
+void tutti_sync_destroy(tutti_session *session);
+tutti_model_hooks tutti_sync_hooks(tutti_session *session);
+
+/* Collective. After the model's pass: what was not overlapped is done now. */
+tutti_status tutti_sync_finish(tutti_session *session) TUTTI_MUST_CHECK;
+
+/* Collective. Waits until all parameters have arrived. */
+tutti_status tutti_sync_settle(tutti_session *session) TUTTI_MUST_CHECK;
+
+/* Waits for an exchange of a layer and adds the seconds to *exposed and the session's; the trace
+ * gets the waiting, and the exchange once for each run, however often it is waited for. */
+tutti_status tutti_sync_wait(tutti_session *session, tutti_exchange *exchange, int layer,
+                             double *exposed, double *recorded) TUTTI_MUST_CHECK;
+
+/* ---- update.c ---- */
+
+/* What the next step's updates are done with. */
+void tutti_update_prepare(tutti_session *session, double lr);
+
+/* Memory for what the optimizer keeps of the strip. */
+tutti_status tutti_update_create(tutti_sync *sync) TUTTI_MUST_CHECK;
+void tutti_update_destroy(tutti_sync *sync);
+
+/* The exchange's update (tutti_update_fn); 'user' is the sync. */
+void tutti_update_piece(void *user, const float *a, const float *b, size_t begin, size_t end);
+
+/* The whole strip, by all threads, from the sum in the first partial gradient. */
+void tutti_update_strip(tutti_sync *sync);
+
+/* ---- moves.c ---- */
+
+tutti_status tutti_moves_create(tutti_session *session) TUTTI_MUST_CHECK;
+void tutti_moves_destroy(tutti_session *session);
+
+/* The model's hooks. */
+tutti_status tutti_moves_carry_out(void *session, int index) TUTTI_MUST_CHECK;
+tutti_status tutti_moves_start(void *session, int index) TUTTI_MUST_CHECK;
+
+/* ---- gradient_norm.c ---- */
+
+/* Collective. The Euclidean norm of the gradient whose sums the reduce exchanges left behind; the
+ * same bits for any number of ranks and any plan. */
+tutti_status tutti_gradient_norm(tutti_session *session, double *norm) TUTTI_MUST_CHECK;
+
+/* ---- pulse.c ---- */
+
+tutti_status tutti_pulse_create(tutti_session *session) TUTTI_MUST_CHECK;
+void tutti_pulse_destroy(tutti_pulse **pulse);
+
+/* Collective. Sends what this rank has to say about the step just done, after taking in the news
+ * of the step before (none after the first). */
+tutti_status tutti_pulse_beat(tutti_session *session, tutti_note mine,
+                              tutti_news *news) TUTTI_MUST_CHECK;
+
+/* Collective. Waits for the news of the last step sent. */
+tutti_status tutti_pulse_flush(tutti_session *session, tutti_news *news) TUTTI_MUST_CHECK;
+
+#endif

@@ -1,0 +1,119 @@
+/* A session: a net trained by all ranks together, one step after another. It owns the model and
+ * keeps its parameters the same everywhere, behind the computing; it knows no data sets, plans,
+ * files or runs. A loop of one's own over it:
+ *
+ *     tutti_session_create(&session, &options);
+ *     tutti_model_init(tutti_session_model(session), seed, TUTTI_INIT_AUTO, 0);
+ *     while (...) tutti_session_step(session, &samples, lr, (tutti_note){0}, &news);
+ *     tutti_session_settle(session, &news);
+ *     tutti_session_destroy(&session);
+ *
+ * Inside the room (parts.h):
+ *
+ *   session.c         the parts together: a step, questions
+ *   sync.c            each layer's parameters: the model's hooks and the exchanges behind them
+ *   update.c          how parameters follow their gradient
+ *   moves.c           data between layers that are placed differently
+ *   gradient_norm.c   the norm of the gradient, for clipping
+ *   pulse.c           what ranks tell each other about a step, one step later */
+#ifndef TUTTI_STEP_SESSION_H
+#define TUTTI_STEP_SESSION_H
+
+#include "comm/comm.h"
+#include "format/trace.h"
+#include "nn/model.h"
+
+typedef struct tutti_session tutti_session;
+
+/* All pointers are borrowed and must outlive the session. */
+typedef struct tutti_session_options {
+    tutti_comm *comm;
+    const tutti_net *net;
+    tutti_exec exec;
+    tutti_caches caches;           /* a thread's share */
+    int batch, grains;             /* of the minibatch of all ranks */
+    const int *groups;             /* of each layer, 0 for a whole one; NULL when none is split */
+    int late;                      /* as in tutti_model_options */
+    uint64_t seed;                 /* of dropout */
+    double momentum, weight_decay; /* of SGD */
+    bool nesterov;
+    double clip;   /* the largest norm of a gradient; 0: any */
+    bool overlap;  /* communicate behind the computing */
+    bool priority; /* the layer that forward needs first is served first */
+    const char *part_reduce, *part_broadcast; /* algorithms by name; NULL chooses, or needs none */
+    tutti_trace *trace;                       /* NULL: none */
+    const tutti_stand_in *stand_in;           /* a simulator's; NULL computes */
+    bool forward_only; /* no steps: a model without gradients and exchanges, much less memory */
+} tutti_session_options;
+
+/* Collective. Parameters are zero. */
+tutti_status tutti_session_create(tutti_session **out,
+                                  const tutti_session_options *options) TUTTI_MUST_CHECK;
+void tutti_session_destroy(tutti_session **session); /* settled, or after a failure */
+
+/* What this rank brings into a step: its samples of the minibatch, as tutti_model_train wants them. */
+typedef struct tutti_samples {
+    const float *values;
+    const int32_t *labels;
+} tutti_samples;
+
+/* What this rank has to say beside its losses. */
+typedef struct tutti_note {
+    unsigned asked;   /* bits that all ranks shall hear of */
+    double data_wait; /* seconds it waited for its samples */
+} tutti_note;
+
+/* What all ranks know alike about a step, when the next one is done. */
+typedef struct tutti_news {
+    int64_t step; /* steps done; 0 when there is no news */
+    double loss;
+    double norm;               /* of the gradient, where clipping asks for it; else NaN */
+    int64_t hits;              /* top-1, of the whole minibatch */
+    unsigned asked;            /* bits of any rank */
+    double data_wait;          /* seconds, the longest of any rank */
+    double exposed;            /* likewise: waiting for communication */
+    int slowest;               /* the rank that computed longest */
+    int diverged_rank;         /* the first whose loss is not finite; -1: none */
+    tutti_nonfinite nonfinite; /* that it met */
+} tutti_news;
+
+/* Collective. One step with learning rate 'lr'. *news is of the step before. A failure on one rank
+ * leaves the others waiting. */
+tutti_status tutti_session_step(tutti_session *session, const tutti_samples *samples, double lr,
+                                tutti_note mine, tutti_news *news) TUTTI_MUST_CHECK;
+
+/* Collective. Waits for all that steps have begun, parameters and news: before they are read, and
+ * before anything is taken apart. *news is of the last step, unless it was told already. */
+tutti_status tutti_session_settle(tutti_session *session, tutti_news *news) TUTTI_MUST_CHECK;
+
+tutti_model *tutti_session_model(tutti_session *session);
+bool tutti_session_shares_memory(const tutti_session *session); /* parameters in common memory */
+
+/* Steps done. A session that goes on with parameters of an earlier one begins at its number. */
+int64_t tutti_session_steps(const tutti_session *session);
+void tutti_session_begin_at(tutti_session *session, int64_t step);
+
+/* Seconds this rank waited for communication since its last step began, and seconds it computed in
+ * all steps. */
+double tutti_session_exposed(const tutti_session *session);
+double tutti_session_computed(const tutti_session *session);
+
+/* What a layer has exchanged so far on this rank: parameters and moves. Layer -1: all. */
+typedef struct tutti_traffic {
+    double busy,
+        exposed;    /* seconds; exposed: waited for parameters, moves are in the model's times */
+    uint64_t bytes; /* sent */
+} tutti_traffic;
+tutti_traffic tutti_session_traffic(const tutti_session *session, int layer);
+
+/* What this rank keeps of a layer's parameters. A settled session's may be read and written. */
+typedef struct tutti_holding {
+    tutti_region region;       /* count 0: the layer has none */
+    const tutti_group *across; /* the ranks that hold the same features; NULL: all ranks */
+    int holders, place;        /* their number, and this one's among them */
+    size_t begin, end;         /* the strip this rank updates, within the region */
+    float *momentum;           /* of the strip; NULL: there is none */
+} tutti_holding;
+tutti_holding tutti_session_holding(const tutti_session *session, int layer);
+
+#endif
