@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "nn/parse.h"
 
 float noise(uint32_t sample, uint64_t index)
 {
@@ -44,8 +45,13 @@ static void fill_samples(batch *b)
 
 batch make_batch(const char *text)
 {
+    return make_batch_of_kinds(text, tutti_kinds);
+}
+
+batch make_batch_of_kinds(const char *text, const tutti_kind *const *kinds)
+{
     batch b = {.text = text};
-    must(tutti_net_parse(&b.net, text, "t.net"));
+    must(tutti_net_parse_kinds(&b.net, text, "t.net", kinds));
     fill_samples(&b);
     for (int i = 0; i < BATCH; i++) b.labels[i] = i % tutti_net_classes(b.net);
     b.options = (tutti_model_options){.caches = {32 << 10, 512 << 10, 8 << 20},

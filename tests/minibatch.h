@@ -22,6 +22,7 @@ void must(tutti_status status);
 float noise(uint32_t sample, uint64_t index);
 
 batch make_batch(const char *net_text);
+batch make_batch_of_kinds(const char *net_text, const tutti_kind *const *kinds);
 void free_batch(batch *b);
 
 /* A model with its first parameters; biases are not zero, so that they matter. */
