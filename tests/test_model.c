@@ -556,9 +556,14 @@ static void wrong_options_are_refused(void **state)
     o.grains = 4;
     o.workers = 5;
     assert_int_equal(tutti_model_create(&m, b.net, &o), TUTTI_ARGUMENT);
-    assert_non_null(strstr(tutti_message(), "5 workers cannot share 4 grains"));
+    assert_non_null(strstr(tutti_message(), "5 ranks are more than the 4 grains"));
+    assert_non_null(strstr(tutti_message(), "use at most 4 ranks, or --grains 8"));
     assert_null(m);
     free_batch(&b);
+    assert_int_equal(tutti_grains_suffice(4, 2, 3), TUTTI_ARGUMENT); /* no power of two is left */
+    assert_non_null(strstr(tutti_message(), "or a minibatch of 4 samples and --grains 4"));
+    assert_int_equal(tutti_grains_suffice(5, 4, 7), TUTTI_ARGUMENT);
+    assert_non_null(strstr(tutti_message(), "or a minibatch of 8 samples and --grains 8"));
 }
 
 int main(void)

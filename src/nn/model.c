@@ -31,6 +31,22 @@ tutti_status tutti_model_defaults(tutti_model_options *out, int batch)
     return TUTTI_OK;
 }
 
+tutti_status tutti_grains_suffice(int workers, int grains, int batch)
+{
+    int enough = 1;
+    while (enough < workers) enough *= 2;
+    if (workers <= grains) return TUTTI_OK;
+    if (enough <= batch)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "%d ranks are more than the %d grains of a minibatch of %d: use at most "
+                          "%d ranks, or --grains %d",
+                          workers, grains, batch, grains, enough);
+    return tutti_fail(TUTTI_ARGUMENT,
+                      "%d ranks are more than the %d grains of a minibatch of %d: use at most %d "
+                      "ranks, or a minibatch of %d samples and --grains %d",
+                      workers, grains, batch, grains, enough, enough);
+}
+
 static tutti_status check_options(const tutti_model_options *o)
 {
     if (o->batch < 1) return tutti_fail(TUTTI_ARGUMENT, "a batch size of %d", o->batch);
@@ -38,11 +54,7 @@ static tutti_status check_options(const tutti_model_options *o)
         return tutti_fail(TUTTI_ARGUMENT,
                           "%d grains: must be a power of two and at most the batch size, %d",
                           o->grains, o->batch);
-    if (o->workers > o->grains)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "%d workers cannot share %d grains: use at most %d, or set the grains to "
-                          "a power of two from %d to the batch size, %d",
-                          o->workers, o->grains, o->grains, o->workers, o->batch);
+    TUTTI_TRY(tutti_grains_suffice(o->workers, o->grains, o->batch));
     TUTTI_ASSERT(o->workers >= 1 && o->worker >= 0 && o->worker < o->workers);
     return TUTTI_OK;
 }

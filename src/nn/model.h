@@ -88,6 +88,9 @@ typedef struct tutti_model_options {
 /* The largest power of two that leaves at least 4 samples a grain; 1 for a smaller batch. */
 int tutti_default_grains(int batch);
 
+/* Does every worker get a grain? Else TUTTI_ARGUMENT, with what would do. */
+tutti_status tutti_grains_suffice(int workers, int grains, int batch) TUTTI_MUST_CHECK;
+
 /* Options for a whole minibatch on this machine: kernels, caches and grains are chosen, all else
  * is zero. */
 tutti_status tutti_model_defaults(tutti_model_options *out, int batch) TUTTI_MUST_CHECK;
