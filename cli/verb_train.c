@@ -8,7 +8,7 @@
 /* The options of the library, and what the command line spells differently. */
 typedef struct train_options {
     tutti_train_options train;
-    int shuffle, overlap, priority, augment, dropout; /* places in "off|on" */
+    int shuffle, overlap, priority, augment, dropout, decay_all; /* places in "off|on" */
     int steps;
     const char *comm_core;
     bool quiet;
@@ -32,10 +32,14 @@ static const cli_option options[] = {
     {"steps|max-iter|iterations", CLI_INT, AT(steps), 0, 1 << 30,
      .help = "steps, instead of epochs"},
     {"lr|base-lr",         CLI_REAL, TO(lr), -1, 1e6, "-1", .help = "learning rate; -1: the net's"},
-    {"momentum",           CLI_REAL, TO(momentum), -1, 1, "-1", .help = "momentum of SGD; -1: the net's"},
+    {"optimizer",          CLI_TEXT, TO(optimizer), .value = "NAME",
+     .help = "sgd (the default), adamw, adamw,beta2=0.99 ...: a wrong name lists them all"},
+    {"momentum",           CLI_REAL, TO(momentum), -1, 1, "-1", .help = "momentum of sgd; -1: the net's"},
+    {"nesterov",           CLI_FLAG, TO(nesterov), .help = "Nesterov's momentum, of sgd"},
     {"weight-decay",       CLI_REAL, TO(weight_decay), -1, 1, "-1",
      .help = "as in PyTorch; -1: the net's"},
-    {"nesterov",           CLI_FLAG, TO(nesterov), .help = "Nesterov's momentum"},
+    {"decay-all",          CLI_CHOICE, AT(decay_all), .choices = "off|on", .fallback = "on",
+     .help = "off: biases and normalisation are left out of weight decay"},
     {"lr-schedule|lr-policy", CLI_TEXT, TO(lr_schedule), .value = "SCHEDULE",
      .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine"},
     {"warmup",             CLI_TEXT, TO(warmup), .value = "SPAN",
@@ -115,6 +119,7 @@ static int run(const cli_call *call)
     o.priority = given->priority;
     o.augment = given->augment;
     o.dropout = given->dropout;
+    o.decay_all = given->decay_all;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     o.show = given->quiet ? NULL : stdout;
     if (!set_comm_core(given->comm_core, &o.comm_core))

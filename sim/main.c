@@ -62,8 +62,12 @@ static tutti_status read_arguments(sim_scenario *s, int argc, char **argv)
 
 static tutti_status load(sim_scenario *s)
 {
-    const tutti_predict_options how = {s->batch, s->overlap, s->priority};
+    tutti_suggested suggested;
     TUTTI_TRY(tutti_net_load(&s->net, s->net_name));
+    TUTTI_TRY(tutti_net_suggested(&suggested, s->net));
+    s->optimizer = suggested.optimizer;
+    const tutti_predict_options how = {s->batch, s->overlap, s->priority,
+                                       tutti_optimizer_cost_of(&s->optimizer)};
     TUTTI_TRY(tutti_platform_load(&s->platform, s->platform_name));
     TUTTI_TRY(tutti_plan_read(&s->plan, s->net, s->nodes, s->plan_path));
     return tutti_predict_step(&s->prediction, s->net, s->platform, s->plan, &how);

@@ -13,14 +13,9 @@
 #include "sim.h"
 
 /* What one core streams: of an addition the other operand, for the sum stays in its cache (measured
- * on an Ice Lake: 0.3 to 0.4 ns a float); of a copy both; of an update v and w, in and out. */
-enum {
-    FLOAT_BYTES = 4,
-    ADD_ACCESSES = 1,
-    COPY_ACCESSES = 2,
-    SGD_ACCESSES = 4,
-    TRACE_EVENTS = 4096
-};
+ * on an Ice Lake: 0.3 to 0.4 ns a float); of a copy both; of an update what the optimizer reads
+ * and writes. */
+enum { FLOAT_BYTES = 4, ADD_ACCESSES = 1, COPY_ACCESSES = 2, TRACE_EVENTS = 4096 };
 
 /* ---- turns ---- */
 
@@ -65,8 +60,9 @@ static void copy(void *user, size_t floats)
 static void update(void *user, size_t floats, bool by_comm_thread)
 {
     sim_rank *r = user;
-    const double seconds = tutti_platform_update(r->scenario->platform, (double)floats);
-    const double stream = sim_core_stream(r->scenario, SGD_ACCESSES * FLOAT_BYTES * (double)floats);
+    const int accesses = tutti_optimizer_cost_of(&r->scenario->optimizer).accesses;
+    const double seconds = tutti_platform_update(r->scenario->platform, (double)floats, accesses);
+    const double stream = sim_core_stream(r->scenario, accesses * FLOAT_BYTES * (double)floats);
     if (by_comm_thread) sim_owe(r, fmax(seconds, stream));
     else sim_compute(r, seconds);
 }
@@ -176,6 +172,7 @@ static tutti_status live(sim_rank *r, const tutti_stand_in *stand_in)
         .grains = s->grains,
         .groups = s->plan->groups,
         .late = s->prediction->late,
+        .optimizer = s->optimizer,
         .overlap = s->overlap,
         .priority = s->priority,
         .trace = trace,

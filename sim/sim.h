@@ -49,6 +49,7 @@ typedef struct sim_scenario {
     double straggler; /* how much slower the last node computes; 1: like the others */
 
     tutti_net *net;
+    tutti_chosen_optimizer optimizer;
     tutti_platform *platform;
     tutti_plan *plan;
     tutti_prediction *prediction; /* its seconds of computing are the simulation's */

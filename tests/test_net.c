@@ -212,7 +212,10 @@ static void suggestions_fill_up_with_the_usual(void **state)
     tutti_net *net = parse("input 10\ndefault epochs 2.5\ndefault warmup 9\nf fc 2\nl softmax");
     assert_int_equal(tutti_net_suggested(&s, net), TUTTI_OK);
     assert_int_equal(s.batch, 64);
-    assert_true(s.epochs == 2.5 && s.lr == 0.01 && s.momentum == 0.9 && s.clip == 0);
+    assert_true(s.epochs == 2.5 && s.lr == 0.01 && s.clip == 0);
+    char text[TUTTI_OPTIMIZER_TEXT];
+    tutti_optimizer_text(&s.optimizer, text);
+    assert_string_equal(text, "sgd,momentum=0.90000000000000002,nesterov=no");
     assert_string_equal(s.lr_schedule, "fixed");
     assert_string_equal(s.warmup, "9");
     tutti_net_destroy(&net);

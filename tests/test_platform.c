@@ -15,6 +15,8 @@
 #include "plan/predict.h"
 #include "scratch.h"
 
+static const tutti_optimizer_cost sgd = {1, 4}; /* with momentum */
+
 static const char measured[] = "title \"a test\"\n"
                                "machine \"a processor, its kernels\" threads=2 ranks=4\n"
                                "nodes 8\n"
@@ -91,7 +93,7 @@ static void times_follow_the_line_through_two_rows(void **state)
     assert_true(is_near(tutti_platform_reduce(p, 2, 2000), 1.5e-4));
     assert_true(is_near(tutti_platform_broadcast(p, 2, 5000), 6e-4));
     assert_true(is_near(tutti_platform_broadcast(p, 2, 10), 2e-4));
-    assert_true(is_near(tutti_platform_update(p, 1000), 5e-7));
+    assert_true(is_near(tutti_platform_update(p, 1000, 4), 5e-7));
     tutti_net_destroy(&net);
     tutti_platform_destroy(&p);
 }
@@ -104,7 +106,7 @@ static void one_rank_alone_knows_no_network(void **state)
     tutti_net *net = NULL;
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;
-    const tutti_predict_options o = {8, true, true};
+    const tutti_predict_options o = {8, true, true, sgd};
     assert_int_equal(tutti_net_parse(&net, net_text, "mine"), TUTTI_OK);
     for (int nodes = 1; nodes <= 2; nodes++) {
         assert_int_equal(tutti_plan_create(&plan, net, nodes), TUTTI_OK);
@@ -124,7 +126,7 @@ static void meetings_keep_layers_whole(void **state)
     (void)state;
     tutti_net *net = NULL;
     assert_int_equal(tutti_net_load(&net, "vgg-a"), TUTTI_OK);
-    const tutti_predict_options o = {256, true, true};
+    const tutti_predict_options o = {256, true, true, sgd};
     for (int costly = 0; costly < 2; costly++) {
         tutti_platform *p = NULL;
         tutti_plan *plan = NULL;

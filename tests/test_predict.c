@@ -17,6 +17,8 @@ typedef struct fixture {
     tutti_platform *platform;
 } fixture;
 
+static const tutti_optimizer_cost sgd = {1, 4}; /* with momentum */
+
 static fixture load(const char *net, const char *platform)
 {
     fixture f = {0};
@@ -33,7 +35,7 @@ static void unload(fixture *f)
 
 static double step(const fixture *f, const tutti_plan *plan, int batch)
 {
-    const tutti_predict_options o = {batch, true, true};
+    const tutti_predict_options o = {batch, true, true, sgd};
     tutti_prediction *p = NULL;
     assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
     const double seconds = p->step_s;
@@ -52,7 +54,7 @@ static double data_parallel(const fixture *f, int nodes, int batch)
 
 static tutti_plan *best_plan(const fixture *f, int nodes, int batch)
 {
-    const tutti_predict_options o = {batch, true, true};
+    const tutti_predict_options o = {batch, true, true, sgd};
     tutti_plan *plan = NULL;
     assert_int_equal(tutti_plan_search(&plan, f->net, f->platform, nodes, &o), TUTTI_OK);
     return plan;
@@ -137,7 +139,7 @@ static void speech_net_is_hybrid_on_16_nodes(void **state)
 /* The last late layer's name, "" for none. */
 static const char *last_late(const fixture *f, int nodes, int batch, bool overlap)
 {
-    const tutti_predict_options o = {batch, overlap, true};
+    const tutti_predict_options o = {batch, overlap, true, sgd};
     tutti_plan *plan = best_plan(f, nodes, batch);
     tutti_prediction *p = NULL;
     assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
@@ -215,7 +217,7 @@ static void one_host_sends_nothing(void **state)
 {
     (void)state;
     fixture f = load("cd-dnn", "endeavor-fdr");
-    const tutti_predict_options o = {1024, true, true};
+    const tutti_predict_options o = {1024, true, true, sgd};
     double steps[2], parameters = 0;
     for (int i = 0; i < f.net->layer_count; i++) parameters += (double)tutti_layer_floats(f.net, i);
     f.platform->ranks = 2;

@@ -29,12 +29,15 @@ typedef struct tutti_train_options {
     const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md */
     const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
 
-    int batch_size;                /* of all ranks together; 0: the net's [64] */
-    double epochs;                 /* 0: the net's [10]; fractions are fine */
-    int64_t steps;                 /* > 0: this many steps instead of epochs */
-    double lr;                     /* < 0: the net's [0.01] */
-    double momentum, weight_decay; /* < 0: the net's [0.9, 0] */
-    bool nesterov;
+    int batch_size;          /* of all ranks together; 0: the net's [64] */
+    double epochs;           /* 0: the net's [10]; fractions are fine */
+    int64_t steps;           /* > 0: this many steps instead of epochs */
+    double lr;               /* < 0: the net's, or what is usual with the optimizer [0.01] */
+    double weight_decay;     /* < 0: likewise [0] */
+    bool decay_all;          /* false: biases and normalisation are left out of it */
+    const char *optimizer;   /* "sgd", "adamw,beta2=0.99"; NULL: the net's ["sgd"] */
+    double momentum;         /* of sgd; < 0: the net's [0.9] */
+    bool nesterov;           /* of sgd */
     const char *lr_schedule; /* NULL: the net's ["fixed"]; see train/schedule.h */
     const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
     double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */

@@ -90,7 +90,7 @@ static tutti_status read_nodes(tutti_planner *p, const char *text)
 static tutti_status make_plan(const tutti_planner *p, int nodes, tutti_plan **out)
 {
     const tutti_planner_options *o = p->options;
-    const tutti_predict_options how = {p->batch, o->overlap, o->priority};
+    const tutti_predict_options how = {p->batch, o->overlap, o->priority, p->optimizer};
     const char *plan = o->plan ? o->plan : "auto";
     if (!strcmp(plan, "auto")) return tutti_plan_search(out, p->net, p->platform, nodes, &how);
     return tutti_plan_named(out, p->net, nodes, plan);
@@ -98,7 +98,7 @@ static tutti_status make_plan(const tutti_planner *p, int nodes, tutti_plan **ou
 
 static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
 {
-    const tutti_predict_options how = {p->batch, true, true};
+    const tutti_predict_options how = {p->batch, true, true, p->optimizer};
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;
     TUTTI_TRY(tutti_plan_create(&plan, p->net, 1));
@@ -111,7 +111,8 @@ static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
 
 static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double one_node)
 {
-    const tutti_predict_options how = {p->batch, p->options->overlap, p->options->priority};
+    const tutti_predict_options how = {p->batch, p->options->overlap, p->options->priority,
+                                       p->optimizer};
     if (row->nodes > p->batch)
         return tutti_fail(TUTTI_ARGUMENT, "%d nodes are more than the %d samples of a minibatch",
                           row->nodes, p->batch);
@@ -138,6 +139,7 @@ static tutti_status fill(tutti_planner *p)
     TUTTI_TRY(tutti_platform_load(&p->platform, o->platform));
     TUTTI_TRY(tutti_net_suggested(&suggested, p->net));
     p->batch = o->batch_size ? o->batch_size : suggested.batch;
+    p->optimizer = tutti_optimizer_cost_of(&suggested.optimizer);
     p->epochs = o->epochs > 0 ? o->epochs : suggested.epochs;
     p->samples = o->samples > 0 ? o->samples : 1281167;
     TUTTI_TRY(read_nodes(p, o->nodes));

@@ -22,6 +22,7 @@ typedef struct tutti_planner {
     tutti_net *net;
     tutti_platform *platform;
     int batch;
+    tutti_optimizer_cost optimizer; /* that the net suggests */
     double epochs, samples;
     int count;
     tutti_planner_row rows[TUTTI_MOST_ROWS];

@@ -82,13 +82,22 @@ static tutti_param *first_param(const tutti_net *net, const tutti_layer *layer)
     return layer->param_count ? &net->params[layer->first_param] : NULL;
 }
 
+static size_t stored(const tutti_net *net, const tutti_layer *layer, tutti_role last)
+{
+    const tutti_param *param = first_param(net, layer);
+    size_t sum = 0;
+    for (int i = 0; i < layer->param_count && param[i].role <= last; i++) sum += param[i].stored;
+    return sum;
+}
+
 size_t tutti_layer_floats(const tutti_net *net, int layer)
 {
-    const tutti_layer *l = &net->layers[layer];
-    const tutti_param *param = first_param(net, l);
-    size_t sum = 0;
-    for (int i = 0; i < l->param_count; i++) sum += param[i].stored;
-    return sum;
+    return stored(net, &net->layers[layer], TUTTI_KEPT);
+}
+
+size_t tutti_layer_trained(const tutti_net *net, int layer)
+{
+    return stored(net, &net->layers[layer], TUTTI_TRAINED);
 }
 
 static uint64_t param_values(const tutti_net *net, const tutti_layer *layer)

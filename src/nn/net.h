@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "kernel/layout.h"
+#include "nn/optimizers/optimizer.h"
 
 typedef struct tutti_kind tutti_kind; /* nn/kinds/kind.h: what a kind of layer is */
 
@@ -103,7 +104,8 @@ struct tutti_net {
 /* What the net suggests by lines "default KEY VALUE", and the usual where it says nothing. */
 typedef struct tutti_suggested {
     int batch;
-    double epochs, lr, momentum, weight_decay, clip;
+    double epochs, lr, weight_decay, clip;
+    tutti_chosen_optimizer optimizer;
     char lr_schedule[64], warmup[32]; /* as written */
 } tutti_suggested;
 
@@ -135,6 +137,8 @@ tutti_shape tutti_layer_input_shape(const tutti_net *net, const tutti_layer *lay
 /* A layer's floats in the flat buffer: all its parameters, contiguous. 0 for none. */
 size_t tutti_layer_offset(const tutti_net *net, int layer);
 size_t tutti_layer_floats(const tutti_net *net, int layer);
+size_t tutti_layer_trained(const tutti_net *net,
+                           int layer); /* of these the first, with gradients */
 
 /* Has it parameters that are trained? */
 bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer);

@@ -7,6 +7,13 @@
 
 typedef enum { WHOLE, REAL, TEXT } value_type;
 
+/* What the lines say; NaN or empty where they are silent. */
+typedef struct lines {
+    int batch;
+    double epochs, lr, momentum, weight_decay, clip;
+    char optimizer[TUTTI_OPTIMIZER_TEXT], lr_schedule[64], warmup[32];
+} lines;
+
 /* What a net may suggest with a line "default KEY VALUE". */
 static const struct suggestion {
     const char *key;
@@ -14,15 +21,15 @@ static const struct suggestion {
     size_t offset, size;
     double min, max;
 } suggestions[] = {
-    {"batch-size", WHOLE, offsetof(tutti_suggested, batch), 0, 1, 1 << 24},
-    {"epochs", REAL, offsetof(tutti_suggested, epochs), 0, 0, 1e6},
-    {"lr", REAL, offsetof(tutti_suggested, lr), 0, 0, 1e6},
-    {"momentum", REAL, offsetof(tutti_suggested, momentum), 0, 0, 1},
-    {"weight-decay", REAL, offsetof(tutti_suggested, weight_decay), 0, 0, 1},
-    {"clip", REAL, offsetof(tutti_suggested, clip), 0, 0, 1e9},
-    {"lr-schedule", TEXT, offsetof(tutti_suggested, lr_schedule),
-     sizeof((tutti_suggested *)0)->lr_schedule, 0, 0},
-    {"warmup", TEXT, offsetof(tutti_suggested, warmup), sizeof((tutti_suggested *)0)->warmup, 0, 0},
+    {"batch-size", WHOLE, offsetof(lines, batch), 0, 1, 1 << 24},
+    {"epochs", REAL, offsetof(lines, epochs), 0, 0, 1e6},
+    {"lr", REAL, offsetof(lines, lr), 0, 0, 1e6},
+    {"momentum", REAL, offsetof(lines, momentum), 0, 0, 1},
+    {"weight-decay", REAL, offsetof(lines, weight_decay), 0, 0, 1},
+    {"clip", REAL, offsetof(lines, clip), 0, 0, 1e9},
+    {"optimizer", TEXT, offsetof(lines, optimizer), sizeof((lines *)0)->optimizer, 0, 0},
+    {"lr-schedule", TEXT, offsetof(lines, lr_schedule), sizeof((lines *)0)->lr_schedule, 0, 0},
+    {"warmup", TEXT, offsetof(lines, warmup), sizeof((lines *)0)->warmup, 0, 0},
 };
 
 static tutti_status set_number(const struct suggestion *s, void *field, const char *value,
@@ -40,7 +47,7 @@ static tutti_status set_number(const struct suggestion *s, void *field, const ch
     return TUTTI_OK;
 }
 
-static tutti_status set_suggestion(tutti_suggested *out, const char *key, const char *value,
+static tutti_status set_suggestion(lines *out, const char *key, const char *value,
                                    const char *where)
 {
     for (size_t i = 0; i < sizeof suggestions / sizeof *suggestions; i++) {
@@ -54,18 +61,48 @@ static tutti_status set_suggestion(tutti_suggested *out, const char *key, const 
         return TUTTI_OK;
     }
     return tutti_fail(TUTTI_PARSE,
-                      "%s: 'default %s' is unknown: batch-size, epochs, lr, momentum, "
+                      "%s: 'default %s' is unknown: batch-size, epochs, lr, optimizer, momentum, "
                       "weight-decay, clip, lr-schedule and warmup are not",
                       where, key);
 }
 
+static const char *where_is(const tutti_net *net, const char *key)
+{
+    for (int i = 0; i < net->setting_count; i++)
+        if (!strcmp(net->settings[i].key, key)) return net->settings[i].where;
+    return "";
+}
+
+static tutti_status set_optimizer(tutti_chosen_optimizer *out, const lines *said,
+                                  const tutti_net *net)
+{
+    TUTTI_TRY(
+        tutti_optimizer_parse(out, said->optimizer, where_is(net, "optimizer"), tutti_optimizers));
+    if (isnan(said->momentum) || tutti_optimizer_set(out, "momentum", said->momentum))
+        return TUTTI_OK;
+    return tutti_fail(TUTTI_PARSE, "%s: default momentum: %s has none", where_is(net, "momentum"),
+                      out->is->name);
+}
+
 tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net)
 {
-    *out = (tutti_suggested){
-        .batch = 64, .epochs = 10, .lr = 0.01, .momentum = 0.9, .lr_schedule = "fixed"};
+    lines said = {.batch = 64,
+                  .epochs = 10,
+                  .lr = NAN,
+                  .momentum = NAN,
+                  .weight_decay = NAN,
+                  .optimizer = "sgd",
+                  .lr_schedule = "fixed"};
     for (int i = 0; i < net->setting_count; i++)
-        TUTTI_TRY(set_suggestion(out, net->settings[i].key, net->settings[i].value,
+        TUTTI_TRY(set_suggestion(&said, net->settings[i].key, net->settings[i].value,
                                  net->settings[i].where));
+    *out = (tutti_suggested){.batch = said.batch, .epochs = said.epochs, .clip = said.clip};
+    TUTTI_TRY(set_optimizer(&out->optimizer, &said, net));
+    const tutti_optimizer *is = out->optimizer.is;
+    out->lr = isnan(said.lr) ? is->usual_lr : said.lr;
+    out->weight_decay = isnan(said.weight_decay) ? is->usual_decay : said.weight_decay;
+    strcpy(out->lr_schedule, said.lr_schedule);
+    strcpy(out->warmup, said.warmup);
     return TUTTI_OK;
 }
 

@@ -138,11 +138,15 @@ void tutti_platform_key(const tutti_layer *layer, int outputs, char key[TUTTI_LA
 tutti_pass_seconds tutti_platform_layer(const tutti_platform *platform, const tutti_net *net,
                                         int layer, double samples, int outputs);
 
+/* Updates are measured with SGD and momentum: w and the momentum, read and written. */
+enum { TUTTI_MEASURED_ACCESSES = 4 };
+
 /* Seconds of a part-reduce or part-broadcast of a buffer of 'bytes' among 'ranks' ranks; of moving
- * 'bytes' out of and into every node; of updating 'count' parameters. */
+ * 'bytes' out of and into every node; of updating 'count' parameters,
+ * each by 'accesses' reads and writes beside its gradient. */
 double tutti_platform_reduce(const tutti_platform *platform, double ranks, double bytes);
 double tutti_platform_broadcast(const tutti_platform *platform, double ranks, double bytes);
 double tutti_platform_move(const tutti_platform *platform, double ranks, double bytes);
-double tutti_platform_update(const tutti_platform *platform, double count);
+double tutti_platform_update(const tutti_platform *platform, double count, int accesses);
 
 #endif

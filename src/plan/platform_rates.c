@@ -8,7 +8,7 @@
 #include "nn/kinds/kind.h"
 #include "plan/platform.h"
 
-enum { FLOAT_BYTES = 4, SGD_ACCESSES = 5 }; /* dw, v, w are read, v and w written */
+enum { FLOAT_BYTES = 4 };
 
 /* ---- computing ---- */
 
@@ -164,7 +164,8 @@ static double scale_of(const tutti_platform *p, const tutti_net *net)
             const tutti_pass_seconds s = described(p, net, l, r->batch, net->layers[l].out.c);
             seconds += s.forward + s.weights + s.data;
         }
-        const double update = tutti_platform_update(p, (double)net->param_floats);
+        const double update =
+            tutti_platform_update(p, (double)net->param_floats, TUTTI_MEASURED_ACCESSES);
         return (r->batch / r->samples_per_s - update) / seconds;
     }
     return 1;
@@ -180,9 +181,12 @@ tutti_pass_seconds tutti_platform_layer(const tutti_platform *p, const tutti_net
     return (tutti_pass_seconds){s.forward * scale, s.weights * scale, s.data * scale};
 }
 
-double tutti_platform_update(const tutti_platform *p, double count)
+/* Memory decides, and the gradient is read too. */
+double tutti_platform_update(const tutti_platform *p, double count, int accesses)
 {
-    return count * (p->update > 0 ? p->update : SGD_ACCESSES * FLOAT_BYTES / p->memory_bandwidth);
+    const double more = (accesses + 1.0) / (TUTTI_MEASURED_ACCESSES + 1);
+    if (p->update > 0) return count * (p->update * more);
+    return count * ((accesses + 1) * FLOAT_BYTES / p->memory_bandwidth);
 }
 
 /* ---- communicating ---- */

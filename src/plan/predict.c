@@ -114,14 +114,22 @@ static bool are_in_common(const builder *b)
     return true;
 }
 
+/* Measured with SGD and momentum: what other optimizers move beside the gradients costs more. */
+static double common_update(const builder *b)
+{
+    const double ranks = b->plan->nodes, measured = ranks + TUTTI_MEASURED_ACCESSES;
+    return b->platform->common * ((ranks + b->options->optimizer.accesses) / measured);
+}
+
 /* The exchange of a layer's gradient and parameters among the nodes that hold the same ones. */
 static void set_chain(builder *b, int layer)
 {
     const double holders = b->lives[layer], count = parameters_of(b, layer);
     const double bytes = FLOAT_BYTES * count;
     tutti_layer_prediction *p = &b->out->layer[layer];
-    p->update = b->in_common ? b->platform->common * count / holders
-                             : tutti_platform_update(b->platform, count / holders);
+    p->update = b->in_common ? common_update(b) * count / holders
+                             : tutti_platform_update(b->platform, count / holders,
+                                                     b->options->optimizer.accesses);
     if (b->in_common) p->bytes += bytes * (holders - 1) / holders;
     if (b->in_common || holders <= 1) return;
     b->chains[layer].reduce = tutti_platform_reduce(b->platform, holders, bytes);
@@ -143,7 +151,8 @@ static void set_layer(builder *b, int layer)
     if (tutti_layer_trains(b->net, l)) set_chain(b, layer);
     const double held = parameters_of(b, layer);
     const double shown = (double)tutti_shape_floats(l->out) * b->options->batch / b->plan->nodes;
-    p->memory = FLOAT_BYTES * (held * (2 + 1.0 / b->lives[layer]) + 2 * shown);
+    p->memory = FLOAT_BYTES *
+                (held * (2 + b->options->optimizer.states / (double)b->lives[layer]) + 2 * shown);
 }
 
 /* ---- the program ---- */

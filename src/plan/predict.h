@@ -2,6 +2,7 @@
 #ifndef TUTTI_PLAN_PREDICT_H
 #define TUTTI_PLAN_PREDICT_H
 
+#include "nn/optimizers/optimizer.h"
 #include "plan/plan.h"
 #include "plan/platform.h"
 
@@ -9,16 +10,17 @@ typedef struct tutti_predict_options {
     int batch;     /* of all nodes */
     bool overlap;  /* false: communicate after computing */
     bool priority; /* false: layers are served in the order of their gradients */
+    tutti_optimizer_cost optimizer;
 } tutti_predict_options;
 
 typedef struct tutti_layer_prediction {
     tutti_pass_seconds compute;
     double elapsed; /* of computing, beside the channel: with what that steals */
-    double update;  /* SGD on what this node owns */
+    double update;  /* of the parameters this node owns */
     double comm;    /* of the layer's own exchange and moves, hidden or not */
     double exposed; /* what computing waits for */
     double bytes;   /* sent by a node */
-    double memory;  /* parameters, gradient, momentum and output of this layer on a node */
+    double memory;  /* parameters, gradient, the optimizer's and output of this layer on a node */
 } tutti_layer_prediction;
 
 typedef struct tutti_prediction {

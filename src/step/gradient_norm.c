@@ -12,31 +12,34 @@ typedef struct square {
     double sum;
 } square;
 
-/* A strip of a split layer has weights and biases that lie apart in the whole layer. */
-typedef struct square_list {
-    int64_t count;
-    square list[2 * TUTTI_TREE_MAX_ROOTS];
-} square_list;
+/* Room for what strips have of one layer: parameters of a split layer lie apart in the whole layer,
+ * so each has roots of its own. */
+typedef struct lists {
+    int most;     /* squares of a strip */
+    square *own;  /* [1 + most] this rank's; the first one's index is their number */
+    square *all;  /* [size][1 + most] */
+    square *join; /* [size * most] */
+} lists;
 
 /* Elements begin .. end-1 of the region, which are elements at .. of the whole layer. */
 static void add_run(tutti_session *s, const tutti_sync *sync, size_t begin, size_t end, size_t at,
-                    square_list *out)
+                    square *out)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     double sums[TUTTI_TREE_MAX_ROOTS];
     if (begin >= end) return;
     const float *gradient = tutti_model_gradient(s->model, sync->layer, 0) + begin;
     const int count =
-        tutti_square_roots(s->options.exec, tutti_layer_floats(s->options.net, sync->layer),
+        tutti_square_roots(s->options.exec, tutti_layer_trained(s->options.net, sync->layer),
                            (tutti_range){at, at + (end - begin)}, gradient, roots, sums);
-    for (int i = 0; i < count; i++) out->list[out->count++] = (square){roots[i], sums[i]};
+    for (int i = 0; i < count; i++) out[++out->root.index] = (square){roots[i], sums[i]};
 }
 
 /* What the strip has of each trained parameter. */
-static void own_squares(tutti_session *s, const tutti_sync *sync, square_list *out)
+static void own_squares(tutti_session *s, const tutti_sync *sync, square *out)
 {
     const tutti_layer *layer = &s->options.net->layers[sync->layer];
-    out->count = 0;
+    *out = (square){{0, 0}, 0};
     for (int i = 0; i < layer->param_count; i++) {
         if (s->options.net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
         const tutti_slice held = tutti_model_slice(s->model, layer->first_param + i);
@@ -64,34 +67,46 @@ static double joined(square *list, int count, size_t floats)
     return tutti_sum_value(&sum);
 }
 
-static tutti_status layer_squares(tutti_session *s, const tutti_sync *sync, square_list *lists,
-                                  square *merged, double *sum)
+static tutti_status layer_squares(tutti_session *s, const tutti_sync *sync, const lists *l,
+                                  double *sum)
 {
-    square_list mine;
-    own_squares(s, sync, &mine);
-    TUTTI_TRY(tutti_comm_allgather(s->options.comm, &mine, sizeof mine, lists));
+    const size_t row = 1 + (size_t)l->most;
+    own_squares(s, sync, l->own);
+    TUTTI_TRY(tutti_comm_allgather(s->options.comm, l->own, row * sizeof *l->own, l->all));
     int count = 0;
-    for (int r = 0; r < s->size; r++)
-        for (int64_t i = 0; i < lists[r].count; i++) merged[count++] = lists[r].list[i];
-    *sum = joined(merged, count, tutti_layer_floats(s->options.net, sync->layer));
+    for (int r = 0; r < s->size; r++) {
+        const square *theirs = l->all + (size_t)r * row;
+        for (int i = 1; i <= theirs->root.index; i++) l->join[count++] = theirs[i];
+    }
+    *sum = joined(l->join, count, tutti_layer_trained(s->options.net, sync->layer));
     return TUTTI_OK;
+}
+
+static tutti_status make_lists(const tutti_session *s, lists *l)
+{
+    const size_t ranks = (size_t)s->size;
+    for (int i = 0; i < s->options.net->layer_count; i++) {
+        const int squares = s->options.net->layers[i].param_count * TUTTI_TREE_MAX_ROOTS;
+        if (squares > l->most) l->most = squares;
+    }
+    const size_t row = 1 + (size_t)l->most;
+    TUTTI_TRY(tutti_alloc(&l->own, row, sizeof *l->own));
+    TUTTI_TRY(tutti_alloc(&l->all, ranks * row, sizeof *l->all));
+    return tutti_alloc(&l->join, ranks * row, sizeof *l->join);
 }
 
 tutti_status tutti_gradient_norm(tutti_session *s, double *norm)
 {
-    square_list *lists = NULL;
-    square *merged = NULL;
+    lists l = {0};
     double total = 0, sum = 0;
-    const size_t ranks = (size_t)s->size;
-    tutti_status status = tutti_alloc(&lists, ranks, sizeof *lists);
-    if (status == TUTTI_OK)
-        status = tutti_alloc(&merged, 2 * ranks * TUTTI_TREE_MAX_ROOTS, sizeof *merged);
+    tutti_status status = make_lists(s, &l);
     for (int i = 0; status == TUTTI_OK && i < s->sync_count; i++) {
-        status = layer_squares(s, &s->syncs[i], lists, merged, &sum);
+        status = layer_squares(s, &s->syncs[i], &l, &sum);
         total += sum;
     }
     *norm = sqrt(total);
-    tutti_free(lists);
-    tutti_free(merged);
+    tutti_free(l.own);
+    tutti_free(l.all);
+    tutti_free(l.join);
     return status;
 }

@@ -5,6 +5,13 @@
 #include "kernel/ops.h"
 #include "step/session.h"
 
+/* Parameters that are updated alike: floats up to 'end' of a layer's region. */
+typedef struct tutti_treatment {
+    size_t end;
+    double lr_scale;
+    bool decays;
+} tutti_treatment;
+
 /* How one layer's parameters are kept the same everywhere. */
 typedef struct tutti_sync {
     tutti_session *session;
@@ -16,10 +23,12 @@ typedef struct tutti_sync {
     tutti_exchange *reduce;    /* with clipping: the sum only; then, when the norm is known, */
     tutti_exchange *broadcast; /* the new parameters */
     size_t begin, end;         /* the strip this rank updates, within the region */
-    float *momentum;           /* of the strip */
-    tutti_sgd sgd;             /* of the step whose gradient is under way */
-    double exposed;            /* seconds the forward pass waited for these parameters */
-    double recorded;           /* when the exchange that a trace shows last was submitted */
+    float *state[TUTTI_MAX_STATES]; /* of the strip: what the optimizer keeps */
+    tutti_how how;                  /* of the step whose gradient is under way */
+    int treatment_count;
+    tutti_treatment *treatments; /* of the region, run after run */
+    double exposed;              /* seconds the forward pass waited for these parameters */
+    double recorded;             /* when the exchange that a trace shows last was submitted */
 } tutti_sync;
 
 enum { TUTTI_MOST_SPLITS = 32 };
@@ -44,7 +53,7 @@ struct tutti_session {
     int *sync_of; /* by layer, -1 for none */
     tutti_moves moves;
     tutti_pulse *pulse;
-    tutti_sgd sgd; /* of the step that is being computed */
+    tutti_how how; /* of the step that is being computed */
     int64_t step;  /* steps done */
     double norm;   /* of the last step's gradient */
     double exposed, computed;

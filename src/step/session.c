@@ -194,6 +194,6 @@ tutti_holding tutti_session_holding(const tutti_session *s, int layer)
         .place = s->rank / (s->size / sync->holders),
         .begin = sync->begin,
         .end = sync->end,
-        .momentum = sync->momentum,
+        .state = {sync->state[0], sync->state[1]},
     };
 }

@@ -30,16 +30,17 @@ typedef struct tutti_session_options {
     tutti_comm *comm;
     const tutti_net *net;
     tutti_exec exec;
-    tutti_caches caches;           /* a thread's share */
-    int batch, grains;             /* of the minibatch of all ranks */
-    const int *groups;             /* of each layer, 0 for a whole one; NULL when none is split */
-    int late;                      /* as in tutti_model_options */
-    uint64_t seed;                 /* of dropout */
-    double momentum, weight_decay; /* of SGD */
-    bool nesterov;
-    double clip;   /* the largest norm of a gradient; 0: any */
-    bool overlap;  /* communicate behind the computing */
-    bool priority; /* the layer that forward needs first is served first */
+    tutti_caches caches; /* a thread's share */
+    int batch, grains;   /* of the minibatch of all ranks */
+    const int *groups;   /* of each layer, 0 for a whole one; NULL when none is split */
+    int late;            /* as in tutti_model_options */
+    uint64_t seed;       /* of dropout */
+    tutti_chosen_optimizer optimizer;
+    double weight_decay;
+    bool decay_all; /* false: not of parameters that are better left out (tutti_param) */
+    double clip;    /* the largest norm of a gradient; 0: any */
+    bool overlap;   /* communicate behind the computing */
+    bool priority;  /* the layer that forward needs first is served first */
     const char *part_reduce, *part_broadcast; /* algorithms by name; NULL chooses, or needs none */
     tutti_trace *trace;                       /* NULL: none */
     const tutti_stand_in *stand_in;           /* a simulator's; NULL computes */
@@ -51,7 +52,7 @@ tutti_status tutti_session_create(tutti_session **out,
                                   const tutti_session_options *options) TUTTI_MUST_CHECK;
 void tutti_session_destroy(tutti_session **session); /* settled, or after a failure */
 
-/* What this rank brings into a step: its samples of the minibatch, as tutti_model_train wants them. */
+/* What this rank brings into a step: its samples of the minibatch, as in tutti_model_train. */
 typedef struct tutti_samples {
     const float *values;
     const int32_t *labels;
@@ -108,11 +109,11 @@ tutti_traffic tutti_session_traffic(const tutti_session *session, int layer);
 
 /* What this rank keeps of a layer's parameters. A settled session's may be read and written. */
 typedef struct tutti_holding {
-    tutti_region region;       /* count 0: the layer has none */
-    const tutti_group *across; /* the ranks that hold the same features; NULL: all ranks */
-    int holders, place;        /* their number, and this one's among them */
-    size_t begin, end;         /* the strip this rank updates, within the region */
-    float *momentum;           /* of the strip; NULL: there is none */
+    tutti_region region;            /* count 0: the layer has none */
+    const tutti_group *across;      /* the ranks that hold the same features; NULL: all ranks */
+    int holders, place;             /* their number, and this one's among them */
+    size_t begin, end;              /* the strip this rank updates, within the region */
+    float *state[TUTTI_MAX_STATES]; /* of the strip, the optimizer's; NULL: it has none */
 } tutti_holding;
 tutti_holding tutti_session_holding(const tutti_session *session, int layer);
 

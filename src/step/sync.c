@@ -2,8 +2,8 @@
  *
  * Each layer's region of parameters has its holders: the ranks that hold the same features, all
  * ranks for a layer that is not split. When the model says that a layer's gradient is complete,
- * the layer's exchange starts: part-reduce over the holders, SGD on the strip this rank owns (its
- * momentum exists only there), part-broadcast of the new parameters. The gate keeps update and
+ * the layer's exchange starts: part-reduce over the holders, update of the strip this rank owns,
+ * part-broadcast of the new parameters. The gate keeps update and
  * broadcast back until backward-data has read the old parameters; the next forward pass waits,
  * layer by layer, for the new ones. A rank that holds a region alone updates it at once, with all
  * its threads; where all ranks of a host hold all regions they hold them once, and the exchange
@@ -87,7 +87,7 @@ static tutti_status gradient_ready(void *user, int layer)
 {
     tutti_session *s = user;
     tutti_sync *sync = sync_of(s, layer);
-    sync->sgd = s->sgd;
+    sync->how = s->how;
     if (sync->reduce) tutti_exchange_start(sync->reduce);
     else if (sync->exchange && is_overlapped(s)) tutti_exchange_start(sync->exchange);
     return TUTTI_OK;
@@ -140,9 +140,9 @@ static tutti_status clip_and_update(tutti_session *s)
     for (int i = s->sync_count - 1; i >= 0; i--)
         if (s->syncs[i].reduce) TUTTI_TRY(wait_for(&s->syncs[i], s->syncs[i].reduce));
     TUTTI_TRY(tutti_gradient_norm(s, &s->norm));
-    s->sgd.gradient_scale = s->norm > most ? (float)(most / s->norm) : 1.0f;
+    s->how.scale = s->norm > most ? (float)(most / s->norm) : 1.0f;
     for (int i = 0; i < s->sync_count; i++) {
-        s->syncs[i].sgd = s->sgd;
+        s->syncs[i].how = s->how;
         tutti_update_strip(&s->syncs[i]);
         if (s->syncs[i].broadcast) tutti_exchange_start(s->syncs[i].broadcast);
     }
@@ -179,7 +179,7 @@ static tutti_status create_exchanges(tutti_session *s, tutti_sync *sync)
         .name = o->net->layers[sync->layer].name,
         .priority = o->priority ? sync->layer : 0,
         .group = sync->across,
-        .count = sync->region.count,
+        .count = sync->region.trained,
         .leaves = o->grains,
         .partials = partials,
         .common = s->common,
@@ -211,7 +211,7 @@ static tutti_status create_sync(tutti_session *s, tutti_sync *sync, int layer)
                          .layer = layer,
                          .holders = groups ? groups : s->size,
                          .region = tutti_model_region(s->model, layer)};
-    sync->end = sync->region.count;
+    sync->end = sync->region.trained;
     if (sync->holders > 1 && sync->holders < s->size)
         TUTTI_TRY(tutti_group_create_across(&sync->across, s->options.comm, sync->holders));
     if (sync->holders > 1) TUTTI_TRY(create_exchanges(s, sync));
@@ -225,7 +225,7 @@ tutti_status tutti_sync_create(tutti_session *s)
     TUTTI_TRY(tutti_alloc(&s->syncs, layers, sizeof *s->syncs));
     for (int i = 0; i < s->options.net->layer_count; i++) {
         s->sync_of[i] = -1;
-        if (!tutti_model_region(s->model, i).count) continue;
+        if (!tutti_model_region(s->model, i).trained) continue;
         s->sync_of[i] = s->sync_count++;
         TUTTI_TRY(create_sync(s, &s->syncs[s->sync_of[i]], i));
     }

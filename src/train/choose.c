@@ -17,7 +17,8 @@ static const char described_network[] = "ethernet-100g";
 static tutti_predict_options how(const tutti_trainer *t)
 {
     const bool overlap = t->options->overlap && t->settings.clip <= 0;
-    return (tutti_predict_options){t->settings.batch, overlap, true};
+    return (tutti_predict_options){t->settings.batch, overlap, true,
+                                   tutti_optimizer_cost_of(&t->settings.optimizer)};
 }
 
 /* ---- the platform ---- */
@@ -48,12 +49,13 @@ static void take_network(tutti_platform *to, const tutti_platform *from)
     to->overlap = from->overlap;
 }
 
-/* SGD reads and writes four numbers beside each gradient. */
+/* Beside its own floats an update reads everybody's gradient. */
 static void assume_common_memory(const tutti_trainer *t, tutti_platform *p)
 {
     if (!tutti_common_is_likely(t->me.comm)) return;
     p->ranks = t->me.size;
-    p->common = tutti_platform_update(p, 1) * (t->me.size + 4) / 5;
+    p->common = tutti_platform_update(p, 1, TUTTI_MEASURED_ACCESSES) *
+                (t->me.size + TUTTI_MEASURED_ACCESSES) / (TUTTI_MEASURED_ACCESSES + 1);
 }
 
 static void note_what_is_missing(tutti_trainer *t, const char *what)
@@ -120,12 +122,7 @@ tutti_status tutti_trainer_choose_plan(tutti_trainer *t, bool evaluates_only)
 {
     const char *given = t->options->plan ? t->options->plan : "auto";
     const bool searches = !strcmp(given, "auto");
-    if (t->me.size > t->settings.grains)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "%d ranks are more than the %d grains of a minibatch of %d: use at most "
-                          "%d ranks, or set --grains to a power of two from %d to %d",
-                          t->me.size, t->settings.grains, t->settings.batch, t->settings.grains,
-                          t->me.size, t->settings.batch);
+    TUTTI_TRY(tutti_grains_suffice(t->me.size, t->settings.grains, t->settings.batch));
     const char *name = searches || evaluates_only ? "data" : given;
     TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_plan_named(&t->plan, t->net, t->me.size, name)));
     if (evaluates_only) return TUTTI_OK;

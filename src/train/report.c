@@ -36,17 +36,19 @@ static void describe_plan(const tutti_trainer *t, char *out, size_t size)
     snprintf(out + used, size - used, "%s", used ? ", the rest data parallel" : "data parallel");
 }
 
-static void describe_sgd(const tutti_settings *s, char *out, size_t size)
+static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
 {
-    snprintf(out, size, "lr %g %s%s%s, momentum %g%s, weight decay %g", s->lr, s->lr_schedule,
-             *s->warmup ? ", warm-up " : "", s->warmup, s->momentum,
-             s->nesterov ? " (Nesterov)" : "", s->weight_decay);
+    char optimizer[TUTTI_OPTIMIZER_TEXT];
+    tutti_optimizer_show(&s->optimizer, optimizer);
+    snprintf(out, size, "%s, lr %g %s%s%s, weight decay %g%s", optimizer, s->lr, s->lr_schedule,
+             *s->warmup ? ", warm-up " : "", s->warmup, s->weight_decay,
+             s->decay_all || s->weight_decay == 0 ? "" : " but for biases and normalisation");
 }
 
 void tutti_trainer_show_header(tutti_trainer *t)
 {
     if (!t->progress) return;
-    char net[160], data[256], ranks[160], plan[512], batch[160], sgd[200], length[128], n[32];
+    char net[160], data[256], ranks[160], plan[512], batch[160], optimizer[384], length[128], n[32];
     char predicted[256];
     const tutti_settings *s = &t->settings;
     snprintf(net, sizeof net, "%s, %s parameters", t->net->name,
@@ -58,7 +60,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
              t->prediction ? t->prediction->step_s * 1e3 : 0, t->prediction_note);
     snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
              tutti_model_samples(tutti_session_model(t->session)), s->grains);
-    describe_sgd(s, sgd, sizeof sgd);
+    describe_optimizer(s, optimizer, sizeof optimizer);
     snprintf(
         length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s", (long long)s->pace.steps,
         (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
@@ -70,7 +72,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
         {"plan", plan},
         {"predicted", t->prediction ? predicted : NULL},
         {"batch", batch},
-        {"sgd", sgd},
+        {"optimizer", optimizer},
         {"length", length},
         {"run", t->options->run ? t->options->run : "nothing is kept (no --run)"},
         {NULL, NULL},

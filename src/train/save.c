@@ -103,7 +103,7 @@ static tutti_status create_collects(tutti_trainer *t)
                                           .group = h.across,
                                           .count = h.region.count,
                                           .whole = t->collected};
-        if (h.momentum && h.holders > 1)
+        if (h.state[0] && h.holders > 1)
             TUTTI_TRY(tutti_exchange_create(&t->collects[i], t->me.comm, &spec));
     }
     return TUTTI_OK;
@@ -123,9 +123,9 @@ void tutti_trainer_close_checkpoints(tutti_trainer *t)
 static tutti_status collect_momentum(tutti_trainer *t, int layer, const tutti_holding *h,
                                      const float **out)
 {
-    *out = h->momentum;
+    *out = h->state[0];
     if (!t->collects || !t->collects[layer]) return TUTTI_OK;
-    memcpy(t->collected + h->begin, h->momentum, (h->end - h->begin) * sizeof *h->momentum);
+    memcpy(t->collected + h->begin, h->state[0], (h->end - h->begin) * sizeof *h->state[0]);
     *out = t->collected;
     return tutti_exchange_run(t->collects[layer]);
 }
@@ -141,7 +141,7 @@ static tutti_status write_all(tutti_trainer *t, tutti_checkpoint *ck)
         if (!h.region.count) continue;
         if (written == TUTTI_OK)
             written = write_layer(t, ck, TUTTI_PART_MODEL, i, parameters + h.region.offset);
-        if (!h.momentum) continue;
+        if (!h.state[0]) continue;
         const float *momentum;
         TUTTI_TRY(collect_momentum(t, i, &h, &momentum));
         if (written == TUTTI_OK) written = write_layer(t, ck, TUTTI_PART_OPTIMIZER, i, momentum);
@@ -149,13 +149,14 @@ static tutti_status write_all(tutti_trainer *t, tutti_checkpoint *ck)
     return written == TUTTI_OK ? tutti_checkpoint_flush(ck) : written;
 }
 
-enum { OPTIONS = 16, OPTION_BYTES = 80 };
+enum { OPTIONS = 16, OPTION_BYTES = TUTTI_OPTIMIZER_TEXT };
 
 /* What must be equal for two runs to be equal. */
 static int state_options(const tutti_trainer *t, tutti_state_option *list,
                          char text[OPTIONS][OPTION_BYTES])
 {
     const tutti_settings *s = &t->settings;
+    char optimizer[TUTTI_OPTIMIZER_TEXT];
     int n = 0;
 #define OPTION(key, format, value)                      \
     do {                                                \
@@ -164,9 +165,10 @@ static int state_options(const tutti_trainer *t, tutti_state_option *list,
         n++;                                            \
     } while (0)
     OPTION("lr", "%.17g", s->lr);
-    OPTION("momentum", "%.17g", s->momentum);
+    tutti_optimizer_text(&s->optimizer, optimizer);
+    OPTION("optimizer", "%s", optimizer);
     OPTION("weight-decay", "%.17g", s->weight_decay);
-    OPTION("nesterov", "%s", s->nesterov ? "yes" : "no");
+    OPTION("decay-all", "%s", s->decay_all ? "yes" : "no");
     OPTION("lr-schedule", "%s", s->lr_schedule);
     OPTION("warmup", "%s", s->warmup);
     OPTION("clip", "%.17g", s->clip);
@@ -265,7 +267,7 @@ static tutti_status read_tensor(tutti_trainer *t, const tutti_safetensors *file,
     const tutti_holding h = tutti_session_holding(t->session, p->layer);
     const size_t begin = momentum ? h.region.offset + h.begin : 0;
     const size_t end = momentum ? h.region.offset + h.end : tutti_model_parameter_floats(model);
-    float *strip = momentum ? h.momentum : tutti_model_parameters(model);
+    float *strip = momentum ? h.state[0] : tutti_model_parameters(model);
     for (tutti_rows r = {.end = held.first}; r.end < held.end;) {
         r = next_rows(p, r.end, held.end);
         TUTTI_TRY(
@@ -368,7 +370,7 @@ static tutti_status read_checkpoint(tutti_trainer *t, const char *directory)
     snprintf(path, sizeof path, "%s/model.safetensors", directory);
     if (s == TUTTI_OK) s = read_all(t, path, false, &missing);
     snprintf(path, sizeof path, "%s/optimizer.safetensors", directory);
-    if (s == TUTTI_OK && !missing && t->settings.momentum > 0)
+    if (s == TUTTI_OK && !missing && tutti_optimizer_cost_of(&t->settings.optimizer).states > 0)
         s = read_all(t, path, true, &missing);
     if (s == TUTTI_OK && missing)
         s = tutti_fail(TUTTI_CHECKPOINT, "%s: %d tensors do not fit", path, missing);

@@ -13,6 +13,7 @@ tutti_train_options tutti_train_defaults(void)
         .lr = -1,
         .momentum = -1,
         .weight_decay = -1,
+        .decay_all = true,
         .clip = -1,
         .shuffle = true,
         .augment = true,
@@ -31,11 +32,32 @@ static void take_suggested(tutti_settings *out, const tutti_suggested *s)
     out->batch = s->batch;
     out->epochs = s->epochs;
     out->lr = s->lr;
-    out->momentum = s->momentum;
+    out->optimizer = s->optimizer;
     out->weight_decay = s->weight_decay;
     out->clip = s->clip;
     snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", s->lr_schedule);
     snprintf(out->warmup, sizeof out->warmup, "%s", s->warmup);
+}
+
+static tutti_status set_own(tutti_settings *out, const char *name, double value)
+{
+    if (tutti_optimizer_set(&out->optimizer, name, value)) return TUTTI_OK;
+    return tutti_fail(TUTTI_ARGUMENT, "--%s: %s has no %s", name, out->optimizer.is->name, name);
+}
+
+/* Another optimizer than the net suggests comes with its own usual numbers. */
+static tutti_status choose_optimizer(tutti_settings *out, const tutti_train_options *o)
+{
+    const tutti_optimizer *suggested = out->optimizer.is;
+    if (o->optimizer)
+        TUTTI_TRY(
+            tutti_optimizer_parse(&out->optimizer, o->optimizer, "--optimizer", tutti_optimizers));
+    if (out->optimizer.is != suggested) {
+        out->lr = out->optimizer.is->usual_lr;
+        out->weight_decay = out->optimizer.is->usual_decay;
+    }
+    if (o->momentum >= 0) TUTTI_TRY(set_own(out, "momentum", o->momentum));
+    return o->nesterov ? set_own(out, "nesterov", 1) : TUTTI_OK;
 }
 
 static void take_options(tutti_settings *out, const tutti_train_options *o)
@@ -43,12 +65,11 @@ static void take_options(tutti_settings *out, const tutti_train_options *o)
     if (o->batch_size) out->batch = o->batch_size;
     if (o->epochs > 0) out->epochs = o->epochs;
     if (o->lr >= 0) out->lr = o->lr;
-    if (o->momentum >= 0) out->momentum = o->momentum;
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
     if (o->clip >= 0) out->clip = o->clip;
     if (o->lr_schedule) snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", o->lr_schedule);
     if (o->warmup) snprintf(out->warmup, sizeof out->warmup, "%s", o->warmup);
-    out->nesterov = o->nesterov;
+    out->decay_all = o->decay_all;
     out->grains = o->grains ? o->grains : tutti_default_grains(out->batch);
 }
 
@@ -101,6 +122,7 @@ tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_optio
     *out = (tutti_settings){0};
     TUTTI_TRY(tutti_net_suggested(&suggested, net));
     take_suggested(out, &suggested);
+    TUTTI_TRY(choose_optimizer(out, options));
     take_options(out, options);
     TUTTI_TRY(check_grains(out));
     TUTTI_TRY(set_pace(out, options, samples));

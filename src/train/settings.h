@@ -4,6 +4,7 @@
 
 #include <tutti/net.h>
 #include <tutti/train.h>
+#include "nn/optimizers/optimizer.h"
 #include "train/schedule.h"
 #include "train/span.h"
 
@@ -11,8 +12,9 @@ typedef struct tutti_settings {
     int batch;  /* samples of a step, all ranks together */
     int grains; /* leaves of the tree over samples, a power of two */
     double epochs;
-    double lr, momentum, weight_decay, clip;
-    bool nesterov;
+    double lr, weight_decay, clip;
+    tutti_chosen_optimizer optimizer;
+    bool decay_all;
     char lr_schedule[64], warmup[32]; /* as written */
     tutti_schedule schedule;
     tutti_pace pace;

@@ -70,10 +70,11 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
         tutti_comm_check_same(t->me.comm, "the data set", first_64_bits(tutti_data_hash(t->data))));
     char hex[TUTTI_HASH_HEX];
     const tutti_settings *s = &t->settings;
-    char text[512];
-    const int n = snprintf(text, sizeof text, "%d %d %.17g %.17g %.17g %.17g %d %s %s %lld %llu %d",
-                           s->batch, s->grains, s->lr, s->momentum, s->weight_decay, s->clip,
-                           s->nesterov, s->lr_schedule, s->warmup, (long long)s->pace.steps,
+    char text[512], optimizer[TUTTI_OPTIMIZER_TEXT];
+    tutti_optimizer_text(&s->optimizer, optimizer);
+    const int n = snprintf(text, sizeof text, "%d %d %.17g %s %.17g %d %.17g %s %s %lld %llu %d",
+                           s->batch, s->grains, s->lr, optimizer, s->weight_decay, s->decay_all,
+                           s->clip, s->lr_schedule, s->warmup, (long long)s->pace.steps,
                            (unsigned long long)t->options->seed, t->options->shuffle);
     TUTTI_TRY(tutti_hash_bytes(hex, text, (size_t)n));
     return tutti_comm_check_same(t->me.comm, "the options", first_64_bits(hex));
@@ -95,9 +96,9 @@ static tutti_status create_session(tutti_trainer *t, bool evaluates_only)
         .groups = t->plan->groups,
         .late = t->plan->late,
         .seed = t->options->seed,
-        .momentum = s->momentum,
+        .optimizer = s->optimizer,
         .weight_decay = s->weight_decay,
-        .nesterov = s->nesterov,
+        .decay_all = s->decay_all,
         .clip = s->clip,
         .overlap = t->options->overlap,
         .priority = t->options->priority,
