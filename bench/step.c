@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli.h"
-#include "machine/doctor.h"
-#include "train/trainer.h"
+#include "data/loader.h"
+#include "machine/peak.h"
+#include "step/session.h"
+#include "train/plan_choice.h"
 
 typedef struct step_options {
     const char *net, *plan, *trace;
@@ -113,22 +115,37 @@ static void opponent_close(opponent *o)
 
 /* ---- ours ---- */
 
+typedef struct subject {
+    tutti_rank me;
+    tutti_net *net;
+    tutti_data *data;
+    tutti_forecast forecast;
+    tutti_trace *trace;
+    tutti_session *session;
+    tutti_loader *loader;
+} subject;
+
 typedef struct outcome {
     double best, peak;
     opponent opponent;
 } outcome;
 
-static tutti_status some_steps(tutti_trainer *t, int count)
+static tutti_status some_steps(subject *t, int count)
 {
     tutti_news news;
-    for (int i = 0; i < count; i++) TUTTI_TRY(tutti_trainer_step(t, &news));
+    tutti_batch batch;
+    for (int i = 0; i < count; i++) {
+        TUTTI_TRY(tutti_loader_next(t->loader, &batch));
+        const tutti_samples samples = {batch.samples, batch.labels};
+        TUTTI_TRY(tutti_session_step(t->session, &samples, 0, (tutti_note){0}, &news));
+    }
     return TUTTI_OK;
 }
 
 /* The slowest rank's seconds of a step among steps that follow each other without a barrier, as in
  * training. Several ranks end a step's exchanges within the next one: the first timed step has
  * those of one before it, and those of the last are not waited for. */
-static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
+static tutti_status steady_steps(subject *t, int count, double *seconds)
 {
     double *all = NULL;
     tutti_news news;
@@ -147,7 +164,7 @@ static tutti_status steady_steps(tutti_trainer *t, int count, double *seconds)
 
 /* A rank that waits for another polls, and would take a core from the opponent: the others sleep
  * for about as long as its steps took last time. The first try is lost, the best one counts. */
-static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
+static tutti_status let_opponent_step(subject *t, opponent *o, int count)
 {
     double seconds = isfinite(o->best) ? o->best * count : 0;
     TUTTI_TRY(tutti_comm_broadcast(t->me.comm, 0, &seconds, sizeof seconds));
@@ -158,18 +175,18 @@ static tutti_status let_opponent_step(tutti_trainer *t, opponent *o, int count)
 }
 
 /* Steps that are timed together, on both sides. */
-static int steps_in_a_row(const tutti_trainer *t)
+static int steps_in_a_row(const subject *t)
 {
     return t->me.size > 1 ? 2 : 1;
 }
 
 /* Since the one to warm up. */
-static int steps_done(const tutti_trainer *t, const step_options *s)
+static int steps_done(const subject *t, const step_options *s)
 {
     return s->steps * (steps_in_a_row(t) + (t->me.size > 1));
 }
 
-static tutti_status measure(tutti_trainer *t, const step_options *s, outcome *out)
+static tutti_status measure(subject *t, const step_options *s, outcome *out)
 {
     const int row = steps_in_a_row(t);
     double seconds, peak;
@@ -194,8 +211,7 @@ static double max_rss(void)
     return 1024.0 * (double)usage.ru_maxrss;
 }
 
-static void print_json(const tutti_trainer *t, const step_options *s, const outcome *o,
-                       double percent)
+static void print_json(const subject *t, const step_options *s, const outcome *o, double percent)
 {
     const double per_step = 1.0 / steps_done(t, s);
     json_t *layers = json_array();
@@ -222,8 +238,7 @@ static void print_json(const tutti_trainer *t, const step_options *s, const outc
     json_decref(j);
 }
 
-static void print_text(const tutti_trainer *t, const step_options *s, const outcome *o,
-                       double percent)
+static void print_text(const subject *t, const step_options *s, const outcome *o, double percent)
 {
     const double ms = 1e3 / steps_done(t, s);
     printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
@@ -242,7 +257,101 @@ static void print_text(const tutti_trainer *t, const step_options *s, const outc
                o->opponent.rss * 1e-9, o->opponent.best / o->best);
 }
 
-static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t *cores)
+/* ---- putting it together ---- */
+
+static tutti_status open_data(subject *t)
+{
+    const tutti_shape in = tutti_net_input(t->net);
+    tutti_data_options o = tutti_data_defaults();
+    o.shape = (tutti_sample_shape){in.c, in.h, in.w};
+    o.classes = tutti_net_classes(t->net);
+    return tutti_data_open(&t->data, "synthetic", &o);
+}
+
+static tutti_status open_loader(subject *t, const step_options *s)
+{
+    const tutti_model *model = tutti_session_model(t->session);
+    tutti_loader_options o = tutti_loader_defaults();
+    o.batch = s->batch_size;
+    o.first = tutti_model_first_sample(model);
+    o.end = o.first + tutti_model_samples(model);
+    return tutti_loader_create(&t->loader, t->data, &o);
+}
+
+/* Collective. The net's own optimizer, so that an update costs what it does in training. */
+static tutti_status create_session(subject *t, const step_options *s)
+{
+    tutti_suggested suggested;
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_net_suggested(&suggested, t->net)));
+    const tutti_session_options o = {
+        .comm = t->me.comm,
+        .net = t->net,
+        .exec = t->me.exec,
+        .caches = t->me.caches,
+        .batch = s->batch_size,
+        .grains = s->grains ? s->grains : tutti_default_grains(s->batch_size),
+        .groups = t->forecast.plan->groups,
+        .late = t->forecast.plan->late,
+        .optimizer = suggested.optimizer,
+        .weight_decay = suggested.weight_decay,
+        .decay_all = true,
+        .clip = suggested.clip,
+        .overlap = s->overlap,
+        .priority = true,
+        .trace = t->trace,
+    };
+    TUTTI_TRY(tutti_session_create(&t->session, &o));
+    tutti_model_init(tutti_session_model(t->session), 0, TUTTI_INIT_AUTO, 0);
+    return TUTTI_OK;
+}
+
+/* Collective. */
+static tutti_status choose_plan(subject *t, const step_options *s)
+{
+    const tutti_log log = tutti_log_stderr(TUTTI_LOG_INFO);
+    tutti_suggested suggested;
+    double gflops;
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_net_suggested(&suggested, t->net)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_peak_measure(&gflops, t->me.exec, 0.03)));
+    const tutti_plan_question question = {
+        .me = &t->me,
+        .net = t->net,
+        .name = s->plan,
+        .batch = s->batch_size,
+        .optimizer = tutti_optimizer_cost_of(&suggested.optimizer),
+        .overlaps = s->overlap,
+        .peak = gflops * 1e9,
+        .log = &log,
+    };
+    return tutti_forecast_init(&t->forecast, &question);
+}
+
+static tutti_status open_subject(subject *t, const step_options *s)
+{
+    tutti_comm_options o = tutti_comm_defaults();
+    o.compute_threads = s->threads;
+    o.log = tutti_log_stderr(TUTTI_LOG_INFO);
+    TUTTI_TRY(tutti_rank_open(&t->me, &o));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_net_load(&t->net, s->net)));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, open_data(t)));
+    TUTTI_TRY(choose_plan(t, s));
+    if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
+    TUTTI_TRY(create_session(t, s));
+    return tutti_comm_agree(t->me.comm, open_loader(t, s));
+}
+
+static void close_subject(subject *t)
+{
+    tutti_loader_destroy(&t->loader);
+    tutti_session_destroy(&t->session);
+    tutti_trace_destroy(&t->trace);
+    tutti_forecast_deinit(&t->forecast);
+    tutti_data_close(&t->data);
+    tutti_net_destroy(&t->net);
+    tutti_rank_close(&t->me);
+}
+
+static tutti_status run(subject *t, const step_options *s, const cpu_set_t *cores)
 {
     outcome o = {.best = INFINITY, .opponent.cores = *cores};
     if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
@@ -250,11 +359,11 @@ static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "PyTorch's side did not start: install python3-torch, or leave out "
                           "--against torch");
-    t->begun = tutti_now();
+    const double begun = tutti_now();
     const tutti_status status = measure(t, s, &o);
     if (o.opponent.pid) opponent_close(&o.opponent);
     if (status != TUTTI_OK) return status;
-    TUTTI_TRY(tutti_trainer_write_trace(t));
+    if (s->trace) TUTTI_TRY(tutti_rank_write_trace(&t->me, t->trace, s->trace, begun));
     const double flops = (double)tutti_net_total(t->net).train_flops * s->batch_size;
     const double percent = 100 * flops / o.best / (o.peak * t->me.size * 1e9);
     if (t->me.rank == 0) (s->json ? print_json : print_text)(t, s, &o, percent);
@@ -264,29 +373,16 @@ static tutti_status run(tutti_trainer *t, const step_options *s, const cpu_set_t
 static int step(const cli_call *call)
 {
     const step_options *s = call->values;
-    tutti_trainer t;
+    subject t = {0};
     cpu_set_t cores;
     signal(SIGPIPE, SIG_IGN);
     sched_getaffinity(0, sizeof cores, &cores);
-    tutti_train_options o = tutti_train_defaults();
-    o.net = s->net;
-    o.data = "synthetic";
-    o.batch_size = s->batch_size;
-    o.threads = s->threads;
-    o.grains = s->grains;
-    o.plan = s->plan;
-    o.overlap = s->overlap;
-    o.trace = s->trace;
-    o.lr = 0;
-    o.steps = 1 << 20;
-    o.log = tutti_log_stderr(TUTTI_LOG_INFO);
-    tutti_status status = tutti_trainer_open(&t, &o, false);
-    if (status == TUTTI_OK) {
-        status = run(&t, s, &cores);
-        if (status == TUTTI_OK) tutti_trainer_close(&t);
-        else if (t.me.size > 1) tutti_comm_abort(t.me.comm, status);
-    }
+    tutti_status status = open_subject(&t, s);
+    const bool opened = status == TUTTI_OK;
+    if (opened) status = run(&t, s, &cores);
     if (status != TUTTI_OK) fprintf(stderr, "step: %s\n", tutti_message());
+    if (opened && status != TUTTI_OK && t.me.size > 1) tutti_comm_abort(t.me.comm, status);
+    close_subject(&t);
     return tutti_status_exit_code(status);
 }
 

@@ -8,19 +8,13 @@
 #include <stdint.h>
 
 #include <tutti/machine.h>
-#include "step/rank.h"
+#include "machine/peak.h"
 
 /* Where a thread is bound: the number of its core on its host, -1 if it may run on several.
  * 'host' is the lowest rank on the same host. */
 typedef struct tutti_seat {
     int rank, thread, core, host;
 } tutti_seat;
-
-/* Best speeds seen, 0 where not measured. */
-typedef struct tutti_speeds {
-    double fma_one, fma_all;  /* GFLOP/s with one thread, with all */
-    double read, write, copy; /* GB/s with all threads; copying counts both ways */
-} tutti_speeds;
 
 typedef struct tutti_facts {
     char cpu[128];
@@ -53,13 +47,6 @@ typedef struct tutti_facts {
 
 /* What can be read without measuring. */
 void tutti_facts_collect(tutti_facts *facts, const tutti_rank *me);
-
-/* Spends about 'seconds' on the team. 'memory_free' is the host's. */
-tutti_status tutti_speeds_measure(tutti_speeds *speeds, const tutti_rank *me, uint64_t memory_free,
-                                  double seconds) TUTTI_MUST_CHECK;
-
-/* The FMA peak of the team alone. */
-tutti_status tutti_peak_measure(double *gflops, tutti_exec exec, double seconds) TUTTI_MUST_CHECK;
 
 /* Collective. Fills in what concerns all ranks; *seats is the caller's (tutti_free). 'cores' has
  * an entry for each thread of the team: where it is bound. */

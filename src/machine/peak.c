@@ -1,6 +1,5 @@
-/* How fast this machine computes and moves memory: the best of many short tries, because other
- * work on the machine only ever takes away. */
-#include "machine/doctor.h"
+/* The best of many short tries, because other work on the machine only ever takes away. */
+#include "machine/peak.h"
 
 #include "base/clock.h"
 #include "base/memory.h"

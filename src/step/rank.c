@@ -1,5 +1,7 @@
 #include "step/rank.h"
 
+#include "base/memory.h"
+
 static tutti_status open_machine(tutti_rank *r)
 {
     TUTTI_TRY(tutti_kernels_choose(&r->exec.row));
@@ -20,6 +22,20 @@ tutti_status tutti_rank_open(tutti_rank *out, const tutti_comm_options *options)
     if (s != TUTTI_OK) tutti_rank_close(&r);
     *out = r;
     return s;
+}
+
+tutti_status tutti_rank_write_trace(const tutti_rank *rank, const tutti_trace *trace,
+                                    const char *path, double begun)
+{
+    double *offsets = NULL;
+    tutti_status s = tutti_alloc(&offsets, (size_t)rank->size, sizeof *offsets);
+    if (s == TUTTI_OK) s = tutti_comm_clock_offsets(rank->comm, offsets);
+    if (s == TUTTI_OK) s = tutti_comm_broadcast(rank->comm, 0, &begun, sizeof begun);
+    if (s == TUTTI_OK) s = tutti_trace_write(trace, path, begun - offsets[rank->rank]);
+    s = tutti_comm_agree(rank->comm, s);
+    if (s == TUTTI_OK && rank->rank == 0) s = tutti_trace_join(path, rank->size);
+    tutti_free(offsets);
+    return tutti_comm_agree(rank->comm, s);
 }
 
 void tutti_rank_close(tutti_rank *rank)

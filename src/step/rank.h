@@ -6,6 +6,7 @@
 
 #include "base/topology.h"
 #include "comm/comm.h"
+#include "format/trace.h"
 #include "kernel/caches.h"
 #include "kernel/exec.h"
 
@@ -21,6 +22,11 @@ typedef struct tutti_rank {
  * for each core of this rank that the communication thread does not take. On failure nothing stays
  * open. */
 tutti_status tutti_rank_open(tutti_rank *out, const tutti_comm_options *options) TUTTI_MUST_CHECK;
+
+/* Collective. Writes what the ranks recorded into one file, by one clock; 'begun' is its time 0, by
+ * rank 0's. */
+tutti_status tutti_rank_write_trace(const tutti_rank *rank, const tutti_trace *trace,
+                                    const char *path, double begun) TUTTI_MUST_CHECK;
 
 /* Collective. Closing what was never opened (all zero) is fine; leaves it so. */
 void tutti_rank_close(tutti_rank *rank);

@@ -52,7 +52,7 @@ tutti_status tutti_session_create(tutti_session **out,
                                   const tutti_session_options *options) TUTTI_MUST_CHECK;
 void tutti_session_destroy(tutti_session **session); /* settled, or after a failure */
 
-/* What this rank brings into a step: its samples of the minibatch, as in tutti_model_train. */
+/* What this rank brings into a step: its samples, as tutti_model_train wants them. */
 typedef struct tutti_samples {
     const float *values;
     const int32_t *labels;

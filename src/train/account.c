@@ -24,19 +24,19 @@ static double error_of(pair p)
 static pair step_of(const tutti_trainer *t)
 {
     const double waited = t->steady_data, steps = (double)t->steady_steps;
-    return (pair){t->prediction->step_s, (t->steady - waited) / steps};
+    return (pair){t->forecast.prediction->step_s, (t->steady - waited) / steps};
 }
 
 static pair computing_of(const tutti_trainer *t, int layer, double steps)
 {
     const tutti_layer_times m = tutti_trainer_layer(t, layer).times;
-    return (pair){t->prediction->layer[layer].elapsed,
+    return (pair){t->forecast.prediction->layer[layer].elapsed,
                   (m.forward + m.backward_weights + m.backward_data) / steps};
 }
 
 static pair waiting_of(const tutti_trainer *t, int layer, double steps)
 {
-    return (pair){t->prediction->layer[layer].exposed,
+    return (pair){t->forecast.prediction->layer[layer].exposed,
                   tutti_trainer_layer(t, layer).traffic.exposed / steps};
 }
 
@@ -74,8 +74,7 @@ static void say_all(const tutti_trainer *t, double steps)
     }
     say(t, "(no layer)", rest_of(t, steps), (pair){0, 0});
     tutti_progress_say(t->progress, "a step: predicted %.2f ms %s, measured %.2f ms (%+.1f %%)",
-                       step.predicted * 1e3, t->prediction_note, step.measured * 1e3,
-                       error_of(step));
+                       step.predicted * 1e3, t->forecast.note, step.measured * 1e3, error_of(step));
 }
 
 /* ---- for programs ---- */
@@ -94,8 +93,8 @@ static void write_layer(tutti_string *s, const tutti_trainer *t, int i, double s
     const pair computing = computing_of(t, i, steps);
     tutti_string_printf(s, i ? ",\n  {" : "\n  {");
     tutti_json_member_string(s, "name", t->net->layers[i].name);
-    tutti_json_member_string(s, "split", tutti_plan_split(t->plan, i));
-    tutti_json_member_int(s, "groups", t->plan->groups[i]);
+    tutti_json_member_string(s, "split", tutti_plan_split(t->forecast.plan, i));
+    tutti_json_member_int(s, "groups", t->forecast.plan->groups[i]);
     member_pair(s, "", computing);
     tutti_json_member_real(s, "error_percent", error_of(computing), 4);
     member_pair(s, "_exposed", waiting_of(t, i, steps));
@@ -113,7 +112,7 @@ static tutti_status write_json(const tutti_trainer *t, double steps)
     tutti_json_member_int(&s, "nodes", t->me.size);
     tutti_json_member_int(&s, "threads", tutti_team_size(t->me.exec.team));
     tutti_json_member_int(&s, "batch", t->settings.batch);
-    tutti_json_member_string(&s, "prediction", t->prediction_note);
+    tutti_json_member_string(&s, "prediction", t->forecast.note);
     tutti_json_member_int(&s, "steps", t->steady_steps);
     member_pair(&s, "_step", step);
     tutti_json_member_real(&s, "error_percent", error_of(step), 4);
@@ -130,7 +129,8 @@ static tutti_status write_json(const tutti_trainer *t, double steps)
 
 tutti_status tutti_trainer_account(tutti_trainer *t, int64_t steps)
 {
-    if (!t->prediction || !t->is_accountable || t->steady_steps < 1) return TUTTI_OK;
+    if (!t->forecast.prediction || !t->forecast.is_accountable || t->steady_steps < 1)
+        return TUTTI_OK;
     say_all(t, (double)steps);
     return t->options->run ? write_json(t, (double)steps) : TUTTI_OK;
 }

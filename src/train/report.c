@@ -28,11 +28,11 @@ static void describe_plan(const tutti_trainer *t, char *out, size_t size)
 {
     size_t used = 0;
     *out = 0;
-    for (int i = 0; i < t->plan->layers && used + 64 < size; i++)
-        if (t->plan->groups[i] != t->me.size)
+    for (int i = 0; i < t->forecast.plan->layers && used + 64 < size; i++)
+        if (t->forecast.plan->groups[i] != t->me.size)
             used += (size_t)snprintf(out + used, size - used, "%s%s %s (G=%d)", used ? ", " : "",
-                                     t->net->layers[i].name, tutti_plan_split(t->plan, i),
-                                     t->plan->groups[i]);
+                                     t->net->layers[i].name, tutti_plan_split(t->forecast.plan, i),
+                                     t->forecast.plan->groups[i]);
     snprintf(out + used, size - used, "%s", used ? ", the rest data parallel" : "data parallel");
 }
 
@@ -57,7 +57,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
     describe_ranks(t, ranks, sizeof ranks);
     describe_plan(t, plan, sizeof plan);
     snprintf(predicted, sizeof predicted, "%.4g ms a step, %s",
-             t->prediction ? t->prediction->step_s * 1e3 : 0, t->prediction_note);
+             t->forecast.prediction ? t->forecast.prediction->step_s * 1e3 : 0, t->forecast.note);
     snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
              tutti_model_samples(tutti_session_model(t->session)), s->grains);
     describe_optimizer(s, optimizer, sizeof optimizer);
@@ -70,7 +70,7 @@ void tutti_trainer_show_header(tutti_trainer *t)
         {"data", data},
         {"machine", ranks},
         {"plan", plan},
-        {"predicted", t->prediction ? predicted : NULL},
+        {"predicted", t->forecast.prediction ? predicted : NULL},
         {"batch", batch},
         {"optimizer", optimizer},
         {"length", length},
@@ -137,22 +137,6 @@ static tutti_status report_ranks(tutti_trainer *t, double steps)
     return s;
 }
 
-tutti_status tutti_trainer_write_trace(tutti_trainer *t)
-{
-    if (!t->options->trace) return TUTTI_OK;
-    double *offsets = NULL;
-    tutti_status s = tutti_alloc(&offsets, (size_t)t->me.size, sizeof *offsets);
-    if (s == TUTTI_OK) s = tutti_comm_clock_offsets(t->me.comm, offsets);
-    double origin = t->begun;
-    if (s == TUTTI_OK) s = tutti_comm_broadcast(t->me.comm, 0, &origin, sizeof origin);
-    if (s == TUTTI_OK)
-        s = tutti_trace_write(t->trace, t->options->trace, origin - offsets[t->me.rank]);
-    s = tutti_comm_agree(t->me.comm, s);
-    if (s == TUTTI_OK && t->me.rank == 0) s = tutti_trace_join(t->options->trace, t->me.size);
-    tutti_free(offsets);
-    return tutti_comm_agree(t->me.comm, s);
-}
-
 static void say_summary(tutti_trainer *t, double seconds, int64_t steps)
 {
     char time[32], memory[32];
@@ -177,5 +161,6 @@ tutti_status tutti_trainer_report(tutti_trainer *t, double seconds, int64_t step
         TUTTI_TRY(report_ranks(t, (double)steps));
         say_summary(t, seconds, steps);
     }
-    return tutti_trainer_write_trace(t);
+    if (!t->options->trace) return TUTTI_OK;
+    return tutti_rank_write_trace(&t->me, t->trace, t->options->trace, t->begun);
 }

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "machine/doctor.h"
+#include "machine/peak.h"
 
 static tutti_status open_rank(tutti_trainer *t)
 {
@@ -82,6 +82,25 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
 
 /* ---- the model ---- */
 
+/* The same on all ranks. */
+/* Collective. One that only evaluates needs none: its ranks exchange nothing. */
+static tutti_status choose_plan(tutti_trainer *t)
+{
+    const tutti_train_options *o = t->options;
+    const tutti_plan_question question = {
+        .me = &t->me,
+        .net = t->net,
+        .name = o->plan,
+        .batch = t->settings.batch,
+        .optimizer = tutti_optimizer_cost_of(&t->settings.optimizer),
+        .overlaps = o->overlap && t->settings.clip <= 0,
+        .sends = o->part_reduce || o->part_broadcast,
+        .peak = t->peak / t->me.size,
+        .log = &t->log,
+    };
+    return tutti_forecast_init(&t->forecast, &question);
+}
+
 /* Collective. */
 static tutti_status create_session(tutti_trainer *t, bool evaluates_only)
 {
@@ -93,8 +112,8 @@ static tutti_status create_session(tutti_trainer *t, bool evaluates_only)
         .caches = t->me.caches,
         .batch = s->batch,
         .grains = s->grains,
-        .groups = t->plan->groups,
-        .late = t->plan->late,
+        .groups = t->forecast.plan ? t->forecast.plan->groups : NULL,
+        .late = t->forecast.plan ? t->forecast.plan->late : 0,
         .seed = t->options->seed,
         .optimizer = s->optimizer,
         .weight_decay = s->weight_decay,
@@ -181,7 +200,8 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_net_and_data(t)));
     TUTTI_TRY(check_same_everywhere(t));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, measure_peak(t)));
-    TUTTI_TRY(tutti_trainer_choose_plan(t, evaluates_only));
+    TUTTI_TRY(tutti_grains_suffice(t->me.size, t->settings.grains, t->settings.batch));
+    if (!evaluates_only) TUTTI_TRY(choose_plan(t));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_trace(t)));
     TUTTI_TRY(create_session(t, evaluates_only));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
@@ -209,8 +229,7 @@ void tutti_trainer_close(tutti_trainer *t)
     tutti_trainer_close_checkpoints(t);
     tutti_session_destroy(&t->session);
     tutti_trace_destroy(&t->trace);
-    tutti_prediction_destroy(&t->prediction);
-    tutti_plan_destroy(&t->plan);
+    tutti_forecast_deinit(&t->forecast);
     tutti_data_close(&t->data);
     tutti_net_destroy(&t->net);
     tutti_rank_close(&t->me);

@@ -1,7 +1,7 @@
 /* The trainer: everything a rank needs for a run, and the parts its work is divided into.
  *
  *   trainer.c    puts a run together: rank, net, data, plan, session
- *   choose.c     the plan, and what is expected of it
+ *   plan_choice.c   the plan, and what is expected of it
  *   save.c       checkpoints out and in
  *   evaluate.c   the test set, each sample once
  *   report.c     what happened: layers, ranks, trace
@@ -16,10 +16,10 @@
 #include "data/loader.h"
 #include "format/metrics.h"
 #include "format/trace.h"
-#include "plan/predict.h"
 #include "step/rank.h"
 #include "step/session.h"
 #include "train/checkpoint.h"
+#include "train/plan_choice.h"
 #include "train/progress.h"
 #include "train/settings.h"
 
@@ -32,10 +32,7 @@ typedef struct tutti_trainer {
     char net_hash[TUTTI_HASH_HEX];
     tutti_data *data;
     tutti_loader *loader;
-    tutti_plan *plan;
-    tutti_prediction *prediction; /* of a step; on rank 0, NULL elsewhere */
-    char prediction_note[160];    /* on what it stands */
-    bool is_accountable;          /* on measurements of this machine */
+    tutti_forecast forecast; /* of one that trains */
     tutti_session *session;
 
     float *scratch;            /* rows in torch's layout, for checkpoints */
@@ -65,12 +62,6 @@ typedef struct tutti_trainer {
 tutti_status tutti_trainer_open(tutti_trainer *trainer, const tutti_train_options *options,
                                 bool evaluates_only) TUTTI_MUST_CHECK;
 void tutti_trainer_close(tutti_trainer *trainer);
-
-/* ---- choose.c ---- */
-
-/* Collective. A trainer that only evaluates is data parallel: its ranks exchange nothing. */
-tutti_status tutti_trainer_choose_plan(tutti_trainer *trainer,
-                                       bool evaluates_only) TUTTI_MUST_CHECK;
 
 /* ---- train.c ---- */
 
@@ -114,9 +105,6 @@ void tutti_trainer_show_header(tutti_trainer *trainer);
 /* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
 tutti_status tutti_trainer_report(tutti_trainer *trainer, double seconds,
                                   int64_t steps) TUTTI_MUST_CHECK;
-
-/* Collective. Writes what the trace recorded, if the options ask for one. */
-tutti_status tutti_trainer_write_trace(tutti_trainer *trainer) TUTTI_MUST_CHECK;
 
 /* ---- account.c ---- */
 
