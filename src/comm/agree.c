@@ -1,6 +1,5 @@
-/* The small collectives: blocking, built from exchanges of bytes, so that they
- * too go through the engine, can be named when a rank does not arrive, and
- * never stop other messages. */
+/* The small collectives: blocking, built from exchanges of bytes, so that they, too, go through the
+ * engine, can be named when a rank does not arrive, and never stop other messages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +11,7 @@
 
 enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48 };
 
-/* Everybody's status, allocated once: an agreement may be part of every step.
- */
+/* Everybody's status, allocated once: an agreement may be part of every step. */
 struct tutti_agreement {
     tutti_exchange *x;
     int32_t *status;
@@ -88,7 +86,8 @@ tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
     return s;
 }
 
-/* The sentence of a rank that failed becomes everybody's; who failed too keeps its own. */
+/* The sentence of a rank that failed becomes everybody's; a rank that failed, too, keeps its
+ * own. */
 static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine, const char *sentence)
 {
     char theirs[SENTENCE_BYTES];
@@ -187,8 +186,7 @@ tutti_status tutti_agreement_check_start(tutti_comm *comm, uint64_t build_id)
 
 /* --- clocks --- */
 
-/* Rank 'other' asks, rank 0 answers with its time; of some tries the quickest
- * is the truest. */
+/* Rank 'other' asks, rank 0 answers with its time; of several tries the quickest is the truest. */
 static tutti_status measure_offset(tutti_comm *comm, int other, tutti_exchange *ask,
                                    tutti_exchange *answer, double *time, double *offset)
 {

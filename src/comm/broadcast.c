@@ -1,6 +1,6 @@
 /* Part-broadcast and all-to-all: strips go where they belong, straight into place.
  *
- * direct     one message per pair, see window.c. Bytes out of a member: its strip to N-1 others,
+ * direct     one message per pair, see in_flight.c. Bytes out of a member: its strip to N-1 others,
  *            (N-1)/N of the buffer. The all-to-all is the same with other pieces.
  * bruck      ceil(log2(N)) rounds for any N (Bruck's allgather): in round r a member sends the 2^r
  *            strips from its own on, as far as they are not yet known, to the one 2^r below it.
@@ -119,7 +119,7 @@ static bool bruck_next(tutti_engine *e, tutti_slot *s)
 
 /* --- doubling --- */
 
-/* It makes the exchange one chunk, which the inboxes of other ways to reduce could not hold. */
+/* It makes the exchange a single chunk, which the inboxes of other reductions could not hold. */
 static bool doubling_applies(const tutti_exchange *x)
 {
     return tutti_halving_apply(x) && (!x->reduce || x->reduce->one_chunk);

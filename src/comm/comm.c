@@ -1,14 +1,14 @@
 /* Ranks and the communication thread.
  *
  * The thread alternates between the engine and rest. How it rests decides whether it disturbs:
- *   nothing under way   after a moment asleep on its bell until somebody submits (or briefly
- *                       awake to look for notes from other ranks);
+ *   nothing under way   after a moment it sleeps on its bell until somebody submits (waking
+ *                       briefly to look for notes from other ranks);
  *   messages under way  on a core of its own it polls without pause. Where cores are scarce it
- *                       depends on the compute thread. If that one waits for us the core is ours:
- *                       poll, and give way now and then to other ranks. If it computes, every
- *                       look costs it time: nap for a part of the time between the messages that
- *                       came in last, or since the last one, so that a slow wire or a rank that is
- *                       late costs little and a fast one is not kept waiting. */
+ *                       depends on the compute thread. If that one waits for us, the core is ours:
+ *                       poll, and give way to other ranks now and then. If it computes, every
+ *                       look costs it time: nap for a part of the time between the last messages
+ *                       that came in, or since the last one, so that a slow wire or a late rank
+ *                       costs little and a fast one is not kept waiting. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,11 +29,11 @@
 
 enum {
     CHUNKS_IN_FLIGHT = 4,
-    MANY_RANKS = 64,     /* whose chunks are so large that half as many keep the wire busy */
+    MANY_RANKS = 64,     /* from here on chunks are so large that half as many keep the wire busy */
     LOOKS = 200,         /* rounds without news before sleeping */
-    LOOKS_PER_YIELD = 4, /* a look is a third of a microsecond, a yield half a one */
-    WAIT_YIELDS = 1,     /* the compute thread before sleeping */
-    HOT_LOOKS = 2000,    /* a compute thread with a core of its own looks this often first */
+    LOOKS_PER_YIELD = 4, /* a look takes a third of a microsecond, a yield half of one */
+    WAIT_YIELDS = 1,     /* of the compute thread before sleeping */
+    HOT_LOOKS = 2000,    /* before that, where the communication thread has its own core */
     TIMER_SLACK_NS = 2000
 };
 
@@ -60,9 +60,9 @@ static void move_if_asked(tutti_comm *comm)
     tutti_topology_close(&topology);
 }
 
-/* An eighth of the time since the last message, or of the usual time between two if that is more.
- * Instead of an eighth of the usual time half of it if all ranks are on this host: then messages
- * are copies that the cores themselves make, and no wire stands still meanwhile. */
+/* An eighth of the time since the last message, or of the usual time between two if that is more;
+ * half of the usual time, not an eighth, if all ranks are on this host: then messages are copies
+ * that the cores themselves make, and no wire is idle meanwhile. */
 static double nap_length(tutti_comm *comm, double now)
 {
     const tutti_cadence *const cadence = &comm->cadence;
@@ -79,7 +79,7 @@ static void note_cadence(tutti_cadence *cadence, double now)
     cadence->last = now;
 }
 
-/* Whether this round without news is one of those that look again at once. */
+/* Whether to look again at once after this round without news. */
 static bool stays_awake(tutti_comm *comm, bool idle, int round)
 {
     if (atomic_load_explicit(&comm->is_hot, memory_order_relaxed))
@@ -210,8 +210,8 @@ int tutti_comm_compute_threads(const tutti_comm *comm)
     return comm->compute_threads;
 }
 
-/* Finds the thread its place. One rank has no messages to poll for: it stays where it is unless a
- * core is named. */
+/* Finds the thread a core. A single rank has no messages to poll for: its thread stays where it is
+ * unless a core is named. */
 static tutti_status settle(tutti_comm *comm)
 {
     if (!comm->has_thread || (comm->size == 1 && comm->options.core < 0)) return TUTTI_OK;
@@ -317,7 +317,7 @@ void tutti_comm_close(tutti_comm **comm_at)
 {
     tutti_comm *comm = *comm_at;
     if (!comm) return;
-    /* So that a rank that does not come is named, which MPI_Finalize would not do. */
+    /* So that a rank that does not arrive is named, which MPI_Finalize would not do. */
     if (comm->agreement && tutti_comm_barrier(comm) != TUTTI_OK) {
         tutti_error(&comm->options.log, "%s", tutti_message());
         tutti_comm_abort(comm, comm->engine.failure);

@@ -2,20 +2,20 @@
  *
  * A communication thread is the only one that ever calls MPI (it also initialises it). The thread
  * that opened the tutti_comm - the compute thread, the only caller of everything below - submits
- * commands through a lock-free queue and goes on computing. Started without a launcher there is
- * one rank and no MPI; every call below still does its local work.
+ * commands through a lock-free queue and goes on computing. Without a launcher there is one rank
+ * and no MPI; every call below still does its local work.
  *
  * The two primitives, on a group of ranks and a buffer cut into one strip per member:
- *   part-reduce     every member holds partial sums of the whole buffer, each ends with its strip
- *                   of the total, added in the order of base/tree.h;
- *   part-broadcast  every member holds its strip, each ends with the whole buffer.
+ *   part-reduce     (reduce-scatter) every member starts with partial sums of the whole buffer and
+ *                   ends with its strip of the total, added in the order of base/tree.h;
+ *   part-broadcast  (allgather) every member starts with its strip and ends with the whole buffer.
  *
- * Where all ranks are on one host, their buffers may lie in memory in common: then nothing is sent
+ * Where all ranks are on one host, their buffers may be in common memory: then nothing is sent
  * (tutti_common_create).
  *
  * "Collective." means: every rank calls it, in the same order as the other collective calls.
- * Every rank creates the same exchanges in the same order, each with its own group, and starts,
- * opens the gates of and waits for those of one group in the same order as the other members. */
+ * Every rank creates the same exchanges in the same order, each with its own group. The members of
+ * a group start its exchanges, open their gates and wait for them in the same order. */
 #ifndef TUTTI_COMM_COMM_H
 #define TUTTI_COMM_COMM_H
 
@@ -39,7 +39,7 @@ enum {
 };
 
 /* Stands in for the outside world where there are no threads, no real time and no arithmetic: in
- * a simulator the ranks are contexts of one process. Any member may be NULL: the real thing. */
+ * a simulator the ranks are contexts of one process. Any field may be NULL: the real thing. */
 typedef struct tutti_comm_world {
     void *user;
     const char *host;                       /* where this rank is; read while the comm opens */
@@ -55,7 +55,7 @@ typedef struct tutti_comm_options {
     tutti_log log;        /* stall warnings; a copy is kept */
     int core;             /* of the communication thread: an index into the allowed cores, */
                           /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
-    int compute_threads;  /* that this rank computes with; 0: see tutti_comm_compute_threads */
+    int compute_threads;  /* this rank computes with; 0: see tutti_comm_compute_threads */
     double stall_warn;    /* seconds; 0 never */
     double stall_abort;   /* seconds; 0 never */
     size_t chunk_bytes;   /* unit of priority; 0 means tuned */
@@ -75,7 +75,7 @@ tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options
  * the job (tutti_comm_abort), because MPI cannot end in order. NULL inside is fine; leaves NULL. */
 void tutti_comm_close(tutti_comm **comm);
 
-/* Ends the job of all ranks at once with the status's exit code; for a failure that the others
+/* Ends the job on all ranks at once with the status's exit code, after a failure that the others
  * cannot know of because they wait somewhere else. Does not return. */
 _Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status);
 
@@ -86,8 +86,8 @@ int tutti_comm_pid(const tutti_comm *comm, int rank);
 int tutti_comm_local_rank(const tutti_comm *comm); /* among the ranks of this host */
 int tutti_comm_local_size(const tutti_comm *comm);
 
-/* Threads to compute with: those asked for in the options, else one per core of this rank but the
- * one the communication thread took for itself; 0: all (one rank, or nothing is known). */
+/* Threads to compute with: those asked for in the options, else one per core of this rank except
+ * the one the communication thread took for itself; 0: all (one rank, or nothing is known). */
 int tutti_comm_compute_threads(const tutti_comm *comm);
 /* "Open MPI 4.1.4", "none": what this build speaks. */
 const char *tutti_comm_library(void);
@@ -102,7 +102,7 @@ tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine) TUTTI_MUST_CH
 /* Collective. */
 tutti_status tutti_comm_barrier(tutti_comm *comm) TUTTI_MUST_CHECK;
 
-/* Collective. all[rank*bytes ..] = the 'bytes' bytes at 'mine' of every rank. */
+/* Collective. all[rank*bytes ..] = that rank's 'bytes' bytes at 'mine', for every rank. */
 tutti_status tutti_comm_allgather(tutti_comm *comm, const void *mine, size_t bytes,
                                   void *all) TUTTI_MUST_CHECK;
 
@@ -110,21 +110,22 @@ tutti_status tutti_comm_allgather(tutti_comm *comm, const void *mine, size_t byt
 tutti_status tutti_comm_broadcast(tutti_comm *comm, int root, void *data,
                                   size_t bytes) TUTTI_MUST_CHECK;
 
-/* Collective. TUTTI_MISMATCH with one sentence naming 'what' and the ranks unless all ranks hold
- * the same value: check_same(comm, "the data set", hash). */
+/* Collective. Unless all ranks hold the same value: TUTTI_MISMATCH with one sentence that names
+ * 'what' and the ranks. check_same(comm, "the data set", hash). */
 tutti_status tutti_comm_check_same(tutti_comm *comm, const char *what,
                                    uint64_t value) TUTTI_MUST_CHECK;
-/* The same for a short text (47 characters count). */
+/* The same for a short text (only its first 47 characters count). */
 tutti_status tutti_comm_check_same_text(tutti_comm *comm, const char *what,
                                         const char *text) TUTTI_MUST_CHECK;
 
-/* Collective. offsets[r] + (tutti_now() on rank r) is rank 0's clock; size entries, on all. */
+/* Collective. offsets[r] + (tutti_now() on rank r) is rank 0's clock; one entry per rank, on
+ * all. */
 tutti_status tutti_comm_clock_offsets(tutti_comm *comm, double *offsets) TUTTI_MUST_CHECK;
 
 /* --- groups: N ranks as G groups of N/G consecutive ranks --- */
 
-/* TUTTI_ARGUMENT unless 'groups' divides the number of ranks. The ranks of my group; the ranks at
- * my position of every group. */
+/* The ranks of my group; the ranks at my position in every group. TUTTI_ARGUMENT unless 'groups'
+ * divides the number of ranks. */
 tutti_status tutti_group_create_inside(tutti_group **out, tutti_comm *comm,
                                        int groups) TUTTI_MUST_CHECK;
 tutti_status tutti_group_create_across(tutti_group **out, tutti_comm *comm,
@@ -133,11 +134,11 @@ void tutti_group_destroy(tutti_group **group);
 int tutti_group_rank(const tutti_group *group);
 int tutti_group_size(const tutti_group *group);
 
-/* --- memory in common, where all ranks are on one host --- */
+/* --- common memory, where all ranks are on one host --- */
 
-/* Collective. Zeroed memory that every rank sees: 'whole' bytes which are the same for all, and
- * 'own' bytes of each rank, aligned like those of tutti_alloc. It lasts as long as the comm. *out
- * is NULL where there is no such memory: one rank, several hosts or NUMA nodes, no thread, or a
+/* Collective. Zeroed memory that every rank sees: 'whole' bytes that all of them share, and 'own'
+ * bytes for each rank, aligned like those of tutti_alloc. It lasts as long as the comm. *out is
+ * NULL where there is no such memory: one rank, several hosts or NUMA nodes, no thread, or a
  * system that does not let processes share; then exchanges send messages, with the same bits. */
 tutti_status tutti_common_create(tutti_common **out, tutti_comm *comm, size_t whole,
                                  size_t own) TUTTI_MUST_CHECK;
@@ -149,24 +150,25 @@ void *tutti_common_own(const tutti_common *common);
 
 /* Called by the communication thread on a piece of the strip this member owns, as soon as its sum
  * is complete and the gate is open: a[0 .. end-begin) is the total of elements begin .. end-1; in
- * common memory the last addition is left to the update, and the total is a + b unless b is NULL.
+ * common memory the last addition is left to the update: the total is a + b unless b is NULL.
  * Writes the new values where the part-broadcast takes them from. Pieces do not overlap. In common
- * memory it is called by all threads of the spec's team at once. */
+ * memory all threads of the spec's team call it at once. */
 typedef void tutti_update_fn(void *user, const float *a, const float *b, size_t begin, size_t end);
 
-/* A chain: part-reduce, update, part-broadcast. Leave out what is not wanted: leaves == 0 has no
+/* A chain: part-reduce, update, part-broadcast. Leave out what is not wanted: leaves == 0 means no
  * part-reduce, update == NULL no update, whole == NULL no part-broadcast. */
 typedef struct tutti_exchange_spec {
     const char *name;         /* layer and purpose, for sentences and traces; copied */
-    int priority;             /* the lowest is served first; equal ones in order of starting */
+    int priority;             /* the lowest is served first; equal ones in the order of starting */
     const tutti_group *group; /* borrowed; NULL is all ranks */
     size_t count;             /* floats of the whole buffer */
     const size_t *cuts;       /* member m owns cuts[m] .. cuts[m+1]-1; copied; NULL: even strips */
 
-    /* Part-reduce: the tree's leaves are shared out over the members by tutti_share_begin, so this
-     * member holds one buffer of count floats per root of its run (tutti_exchange_roots), in the
-     * order of the tree. leaves >= group size. They are overwritten: the total of the own strip
-     * ends in partials[0], the rest is undefined. The buffers are borrowed, the list is copied. */
+    /* Part-reduce: the tree's leaves are shared out over the members by tutti_share_begin, so
+     * this member holds one buffer of count floats per root of its run (tutti_exchange_roots),
+     * in the order of the tree. leaves >= group size. They are overwritten: the total of its own
+     * strip ends up in partials[0], the rest is undefined. The buffers are borrowed, the list is
+     * copied. */
     int leaves;
     float *const *partials;
 
@@ -177,8 +179,8 @@ typedef struct tutti_exchange_spec {
     bool gated;     /* update and part-broadcast wait for tutti_exchange_open_gate */
     bool exclusive; /* the caller waits for it at once: nothing else is posted meanwhile */
 
-    /* Not NULL: all partials and 'whole' lie in this memory, 'whole' at the same place of it for
-     * all. Nothing is sent: see comm/common_exchange.c. */
+    /* Not NULL: all partials and 'whole' are in this memory, 'whole' at the same place for all
+     * ranks. Nothing is sent: see comm/common_exchange.c. */
     tutti_common *common;
     tutti_team *team; /* that adds and updates there, when the caller starts, opens or waits */
 
@@ -188,15 +190,15 @@ typedef struct tutti_exchange_spec {
     size_t chunk_bytes;       /* of the whole buffer */
 } tutti_exchange_spec;
 
-/* How many partial buffers member 'member' of 'members' brings. */
+/* How many partial buffers member 'member' of 'members' contributes. */
 int tutti_exchange_roots(int leaves, int members, int member);
 
 tutti_status tutti_exchange_create(tutti_exchange **out, tutti_comm *comm,
                                    const tutti_exchange_spec *spec) TUTTI_MUST_CHECK;
 
-/* All-to-all: send[send_cuts[m] .. send_cuts[m+1]-1] of floats goes to member m, what comes from
- * member m lands in receive[receive_cuts[m] ..]. The cuts (members + 1 entries) are copied, the
- * buffers borrowed; they do not overlap. */
+/* All-to-all: floats send[send_cuts[m] .. send_cuts[m+1]-1] go to member m, what comes from member
+ * m ends up in receive[receive_cuts[m] ..]. The cuts (members + 1 entries) are copied, the buffers
+ * borrowed; they do not overlap. */
 typedef struct tutti_alltoall_spec {
     const char *name;
     int priority;
@@ -219,14 +221,14 @@ void tutti_exchange_strip(const tutti_exchange *exchange, size_t *begin, size_t 
  * under way. Nothing is allocated. */
 void tutti_exchange_start(tutti_exchange *exchange);
 
-/* The old contents of 'whole' are no longer needed. Once after each start of a gated exchange; more
- * often, or when it is not gated, does nothing. */
+/* Says that the old contents of 'whole' are no longer needed. Call it once after each start of a
+ * gated exchange; more often, or on one that is not gated, it does nothing. */
 void tutti_exchange_open_gate(tutti_exchange *exchange);
 
 bool tutti_exchange_is_done(const tutti_exchange *exchange);
 
 /* Returns when the exchange is done on this rank (its buffers are the caller's again), or with the
- * failure that ended communication. Cheap when it is done already or was never started. */
+ * failure that ended communication. Cheap when it is already done or was never started. */
 tutti_status tutti_exchange_wait(tutti_exchange *exchange) TUTTI_MUST_CHECK;
 
 /* start and wait. */
@@ -239,7 +241,7 @@ typedef struct tutti_exchange_stats {
     double begun;     /* the first message was posted */
     double reduced;   /* the last piece of the sum was complete */
     double done;
-    double waited; /* seconds tutti_exchange_wait blocked: exposed communication */
+    double waited; /* seconds that tutti_exchange_wait blocked: exposed communication */
     uint64_t runs;
     double total_busy; /* sum over runs of done - begun */
     double total_waited;
@@ -254,7 +256,7 @@ tutti_exchange_stats tutti_exchange_statistics(const tutti_exchange *exchange);
  * comm was opened with no_thread; otherwise it does nothing. Returns whether anything moved. */
 bool tutti_comm_progress(tutti_comm *comm);
 
-/* Nothing was started that is not done. */
+/* Whether everything that was started is done. */
 bool tutti_comm_is_idle(const tutti_comm *comm);
 
 #endif

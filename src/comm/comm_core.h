@@ -1,5 +1,5 @@
-/* Where the communication thread lives: a core of its own polls without pause and costs the
- * computing nothing else, but on few cores one core is too much to pay. */
+/* Where the communication thread runs: on a core of its own it polls without pause and costs
+ * computing nothing else, but where cores are few, one core is too much to pay. */
 #ifndef TUTTI_COMM_COMM_CORE_H
 #define TUTTI_COMM_COMM_CORE_H
 
@@ -8,8 +8,8 @@
 enum { TUTTI_CORES_TO_SPARE_ONE = 8 }; /* from here on a rank keeps one for the thread */
 
 typedef struct tutti_comm_core_question {
-    int cores;       /* that may be used, by all of: */
-    int ranks, rank; /* the ranks that share them, and which of them asks */
+    int cores;       /* that these ranks may use: */
+    int ranks, rank; /* how many share them, and which of them asks */
     int threads;     /* it computes with; 0: not said */
     int core;        /* asked for: an index, TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
 } tutti_comm_core_question;

@@ -1,14 +1,14 @@
-/* Memory in common: one file without a name that all ranks of a host map.
+/* Common memory: one file without a name that all ranks of a host map.
  *
  *   | bells, standings, names | whole | own of rank 0 | own of rank 1 | ...
  *
  * Rank 0 makes it (memfd_create), the others open it through rank 0's entry in /proc, so nothing
- * is left behind however the job ends. Where that cannot be - ranks that do not see each other's
- * processes - all ranks do without. A token tells that it is the right file: in another container
- * the same process number may be somebody else.
+ * is left behind however the job ends. Where that fails - ranks may not see each other's
+ * processes - all ranks do without. A token proves that it is the right file: in another container
+ * the same process number may belong to somebody else.
  *
- * Every part begins with a huge page. Most systems give huge pages to private memory alone, unless
- * a program asks for them once there is something to collapse (MADV_COLLAPSE, Linux 6.1). */
+ * Every part begins on a huge page. Most systems give huge pages to private memory only, unless a
+ * program asks for them once there is something to collapse (MADV_COLLAPSE, Linux 6.1). */
 #define _GNU_SOURCE
 #include "comm/common.h"
 
@@ -57,7 +57,7 @@ static void lay_out(tutti_common *c, size_t whole, const size_t *own)
 static void set_addresses(tutti_common *c, size_t whole, const size_t *own)
 {
     const size_t ranks = (size_t)c->comm->size;
-    char *at = c->base + TUTTI_CACHE_LINE; /* behind the token */
+    char *at = c->base + TUTTI_CACHE_LINE; /* after the token */
     c->bell = (tutti_bell *)(void *)at;
     at += ranks * sizeof *c->bell;
     c->standings = (tutti_standing *)(void *)at;
@@ -140,7 +140,7 @@ static bool are_neighbours(const tutti_comm *comm)
     return comm->size > 1 && comm->local_size == comm->size && comm->has_thread;
 }
 
-/* What matters of the machine. */
+/* What matters about the machine. */
 typedef struct ground {
     bool is_one_node;
     bool has_cores; /* one for every thread that computes */

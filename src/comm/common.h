@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "comm/exchange.h"
 
-/* How far a rank is with an exchange: the last run of which it has said so. Only that rank writes
- * it, into memory that all ranks see. */
+/* How far a rank is with an exchange: for each stage the last run for which it has said so. Only
+ * that rank writes it, into memory that all ranks see. */
 struct tutti_standing {
     _Alignas(TUTTI_CACHE_LINE) atomic_uint started; /* its partials are complete */
     atomic_uint released;                           /* it has read the old contents of 'whole' */
@@ -14,7 +14,7 @@ struct tutti_standing {
     size_t partial_at[TUTTI_TREE_MAX_ROOTS]; /* from the beginning of the memory; set once */
 };
 
-enum { TUTTI_COMMON_EXCHANGES = 4096 }; /* in the life of such a memory */
+enum { TUTTI_COMMON_EXCHANGES = 4096 }; /* during the life of such memory */
 
 struct tutti_common {
     tutti_comm *comm;

@@ -1,6 +1,6 @@
 /* Exchanges in common memory.
  *
- * Where all ranks see the memory in which partial sums and parameters lie, nothing needs to be
+ * Where all ranks see the memory that holds partial sums and parameters, nothing needs to be
  * sent. A rank says that its partials are complete (started) and that it has read the old
  * parameters (released). When all have said both, each adds up its strip, straight from the
  * partials of all and in the order of the tree, and updates its strip of the one copy of the
@@ -8,13 +8,13 @@
  * is done: the parameters are the new ones, and the partials may be overwritten.
  *
  * The compute thread does all of that, with its team, whenever it starts an exchange, opens a gate
- * or waits: as soon as it is there and the others have come that far. A thread beside it could not
- * do it sooner on the same cores, and would take them in the midst of a kernel.
+ * or waits: as soon as it gets there and the others have come that far. A thread beside it could
+ * not do it sooner on the same cores, and would take them in the middle of a kernel.
  *
- * Nobody waits for a rank that waits for it. Ranks run the same program. Of those that wait take
- * one at the earliest place of it, and the exchange it waits for: the others have been through
- * their own wait for it, so their strips are new; or wait for it themselves, and update it when
- * the last has released it; or still compute, and will come. */
+ * No two ranks wait for each other. Ranks run the same program. Of those that wait, take one at the
+ * earliest place in it, and the exchange it waits for: each of the others has been through its own
+ * wait for it, so its strip is new; or waits for it, too, and updates its strip when the last has
+ * released it; or still computes, and will come. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@
 #include "kernel/ops.h"
 #include "kernel/work.h"
 
-enum { BLOCK = 16384 }; /* floats that are added, and updated while they are in the cache */
+enum { BLOCK = 16384 }; /* floats to add, then update while they are in the cache */
 
 #define LONGEST_SLEEP 0.1 /* seconds: a failure of communication rings no bell of ours */
 
@@ -50,7 +50,7 @@ static tutti_status take_standing(tutti_exchange *x)
     return TUTTI_OK;
 }
 
-/* As many sums are open at a time as the stack of the tree is deep; none is stored of two roots. */
+/* At most as many sums are open at a time as the tree's stack is deep; two roots need none. */
 static tutti_status take_sums(tutti_exchange *x)
 {
     const int height = tutti_tree_height(x->leaves) + 1;
@@ -105,8 +105,8 @@ static tutti_standing *my_standing(const tutti_exchange *x)
 
 /* --- the sum and the update --- */
 
-/* Adds up floats begin .. begin+count-1, but for the last addition: the total is a + b, or a if
- * there is only that. */
+/* Adds up floats begin .. begin+count-1, except for the last addition: the total is a + b, or just
+ * a if b is NULL. */
 static void sum_block(const tutti_exchange *x, size_t begin, size_t count, float *sums,
                       const float **a, const float **b)
 {
@@ -173,7 +173,7 @@ static void finish(tutti_exchange *x)
     say(x, &my_standing(x)->updated);
 }
 
-/* Updates what is ready. Returns whether anything was. */
+/* Updates whatever is ready. Returns whether anything was. */
 static bool go_on(tutti_common *c)
 {
     bool moved = false;
@@ -218,7 +218,7 @@ void tutti_common_open_gate(tutti_exchange *x)
     go_on(x->common);
 }
 
-/* What is updated meanwhile is no waiting. */
+/* Time spent updating does not count as waiting. */
 tutti_status tutti_common_await(tutti_exchange *x)
 {
     tutti_common *const c = x->common;

@@ -5,21 +5,21 @@
  * under way occupies a slot, which owns the memory messages arrive in; a chunk that waits for its
  * gate occupies none, because its sum is already in the partial buffer.
  *
- * Who gets a free slot: the most urgent exchange that has a chunk to post. Urgency alone could
+ * A free slot goes to the most urgent exchange that has a chunk to post. Urgency alone could
  * deadlock: rank A fills its slots with chunks of X, B with chunks of Y, and each waits for the
  * other. So what the compute thread waits for has slots of its own, some for each stage. Ranks run
- * the same program. Of all the exchanges that ranks wait for take the earliest in program order:
- * its members have been through that wait, so it is done there; or wait for it themselves; or
- * still compute, and will come. Of its chunks take the first that is not through a stage
- * everywhere: whoever has not posted it has nothing else of that stage under way, so there is a
- * slot for it, and it goes through.
+ * the same program. Of all the exchanges that ranks wait for, take the earliest in program order:
+ * each member has been through that wait, so it is done there; or waits for it, too; or still
+ * computes, and will come. Of its chunks, take the first that is not through a stage everywhere:
+ * whoever has not posted it has nothing else of that stage under way, so there is a slot for it,
+ * and it goes through.
  *
  * A jam short of a deadlock costs time all the same: ranks have filled their slots with chunks of
- * different exchanges. So the most urgent exchange does not wait for a slot, its first chunk gets
- * one beside; and so does the first chunk of any that has waited for longer than a chunk usually
- * takes. Then every exchange under way somewhere soon is under way everywhere.
+ * different exchanges. So the most urgent exchange does not wait for a slot: its first chunk gets
+ * an extra one; and so does the first chunk of any that has waited for longer than a chunk usually
+ * takes. Then every exchange under way somewhere is soon under way everywhere.
  *
- * While an exchange is under way whose caller waits at once (a move of activations, an agreement)
+ * While an exchange is under way whose caller waits at once (a move of activations, an agreement),
  * nothing else is posted: it gets all of the wire.
  *
  * Messages need no handshake: between two ranks, those of one exchange and stage carry one tag and
@@ -155,7 +155,7 @@ static void finish_if_done(tutti_engine *e, tutti_exchange *x)
 {
     if (x->reduce && x->summed_count < x->chunks) return;
     if (has_second_stage(x) && x->broadcast_done < x->chunks) return;
-    if (x->gated && !x->gate_open) return; /* also an empty exchange has a gate */
+    if (x->gated && !x->gate_open) return; /* even an empty exchange has a gate */
     remove_active(e, x);
     e->exclusive -= x->exclusive;
     x->stats.done = tutti_engine_now(e);
@@ -255,7 +255,7 @@ void tutti_engine_copy(tutti_engine *e, void *to, const void *from, size_t bytes
     else memcpy(to, from, bytes);
 }
 
-/* One that took much longer than usual was held up: it hardly counts. */
+/* A chunk that took much longer than usual was held up: it hardly counts. */
 static void note_through(tutti_engine *e, const tutti_slot *s)
 {
     s->x->last[s->stage] = tutti_engine_now(e);
@@ -301,8 +301,8 @@ static void update(tutti_exchange *x, int chunk)
         memcpy(whole + own.begin, sum, tutti_range_length(own) * sizeof *sum);
 }
 
-/* Algorithms of several rounds have one chunk under way: the rounds of two could be mixed up. One
- * that has not posted all of its messages would be overtaken. */
+/* Algorithms of several rounds have one chunk under way: the rounds of two could get mixed up. A
+ * chunk that has not posted all of its messages would be overtaken. */
 static bool may_post(const tutti_exchange *x, tutti_stage stage)
 {
     const bool reduces = stage == TUTTI_STAGE_REDUCE;
@@ -314,7 +314,7 @@ static bool may_post(const tutti_exchange *x, tutti_stage stage)
            (!x->reduce || x->summed[x->broadcast_posted]);
 }
 
-/* The slots of a chunk: those for all, those for the stages of what is awaited. */
+/* The slots for a chunk: those for all, or those for the stages of what is awaited. */
 static int lane_of(const tutti_engine *e, const tutti_exchange *x, tutti_stage stage)
 {
     return x->exclusive || x == e->seen ? LANE_AWAITED + (int)stage : LANE_ALL;
@@ -363,7 +363,8 @@ static bool has_room(const tutti_engine *e, int lane)
 }
 
 /* Posts a chunk of the exchange, of its second stage if possible, which is nearer to the end.
- * 'is_first': no more urgent one has any to post. Returns false if there is none or no room. */
+ * 'is_first': no more urgent exchange has one to post. Returns false if there is none or no
+ * room. */
 static bool post_one(tutti_engine *e, tutti_exchange *x, bool *is_first)
 {
     for (tutti_stage stage = TUTTI_STAGES; stage-- > 0;) {
@@ -384,7 +385,7 @@ static void post_chunks(tutti_engine *e)
     bool is_first = true;
     for (tutti_exchange *x = e->active; x && !has_failed(e);) {
         if (post_one(e, x, &is_first)) {
-            x = e->active; /* x may have gone, and again the most urgent comes first */
+            x = e->active; /* x may be gone; the most urgent comes first again */
             is_first = true;
         } else {
             x = x->next;
@@ -403,7 +404,7 @@ static void resolve_jam(tutti_engine *e)
     const double patience = fmax(PATIENCE * e->usual, SHORTEST_PATIENCE);
     const double since = tutti_engine_now(e) - patience;
     for (tutti_exchange *x = e->active, *next; x && !has_failed(e); x = next) {
-        next = x->next; /* x may go */
+        next = x->next; /* x may be gone afterwards */
         tutti_stage stage = TUTTI_STAGES;
         while (stage > 0 && !has_waited(x, --stage, since)) continue;
         if (has_waited(x, stage, since) && has_room(e, LANE_BESIDE))

@@ -12,7 +12,7 @@
 enum {
     TUTTI_MAX_SLOTS = 48,
     TUTTI_WINDOW = 16,          /* messages of a chunk under way, each way, at most */
-    TUTTI_PARTS = 3,            /* the same, of those to one partner */
+    TUTTI_PARTS = 3,            /* the same, of messages to one partner */
     TUTTI_MAX_EXCHANGES = 8192, /* at a time; twice that many tags are certain to exist */
     TUTTI_FAILURE_BYTES = 400,
     TUTTI_NAME_BYTES = 64 /* of an exchange's name, for reports */
@@ -26,16 +26,16 @@ typedef struct tutti_standing tutti_standing;
  * the same bits. */
 typedef struct tutti_algorithm {
     const char *name;
-    bool one_chunk;                             /* that of an exchange is all of it */
+    bool one_chunk;                             /* it moves an exchange as a single chunk */
     bool (*applies)(const tutti_exchange *x);   /* NULL: always */
     bool (*is_better)(const tutti_exchange *x); /* than the rows above, by size and ranks */
     size_t (*inbox)(const tutti_exchange *x);   /* bytes of memory a chunk needs */
     void (*begin)(tutti_engine *e, tutti_slot *s);
     void (*arrived)(tutti_engine *e, tutti_slot *s, int message); /* may be NULL */
-    /* All messages posted so far are through: posts the next round, or returns false. NULL: one
-     * round. */
+    /* When all messages posted so far are through: posts the next round, or returns false. NULL:
+     * one round. */
     bool (*next_round)(tutti_engine *e, tutti_slot *s);
-    /* Post one of the messages of a window, what comes in and what goes out. NULL: no windows. */
+    /* Post one of the messages of a window, coming in or going out. NULL: no windows. */
     void (*receive)(tutti_engine *e, tutti_slot *s, int item);
     void (*send)(tutti_engine *e, tutti_slot *s, int item);
 } tutti_algorithm;
@@ -44,8 +44,8 @@ extern const tutti_algorithm tutti_reduce_algorithms[]; /* end with a row withou
 extern const tutti_algorithm tutti_broadcast_algorithms[];
 extern const tutti_algorithm tutti_alltoall_algorithms[];
 
-/* The row named, or the last one that applies and is better. TUTTI_ARGUMENT if it does not exist
- * or does not apply. */
+/* The row of that name, or the last one that applies and is better. TUTTI_ARGUMENT if it does not
+ * exist or does not apply. */
 tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_algorithm *table,
                                     const char *name, const tutti_exchange *x) TUTTI_MUST_CHECK;
 
@@ -79,7 +79,7 @@ struct tutti_exchange {
     int leaves, my_roots, max_roots, root_count;
     float **partials;
     tutti_root *roots; /* all of them, in tree order */
-    int *first_root;   /* of each member, and behind the last */
+    int *first_root;   /* of each member, and after the last */
     tutti_update_fn *update;
     void *user;
     char *whole;
@@ -92,9 +92,9 @@ struct tutti_exchange {
     tutti_team *team;
     tutti_standing *standing; /* of each rank of the job */
     const char *lasting_name; /* lasts as long as the comm */
-    const float **root_at;    /* where the roots lie, in tree order */
-    float *sums;              /* of a block, of each thread */
-    int depth;                /* so many of them */
+    const float **root_at;    /* where the roots are, in tree order */
+    float *sums;              /* of a block: 'depth' of them for each thread */
+    int depth;
 
     /* This run; the engine's. */
     bool *summed; /* per chunk */
@@ -102,7 +102,7 @@ struct tutti_exchange {
     bool gate_open;
     int in_flight[TUTTI_STAGES]; /* slots */
     int unposted[TUTTI_STAGES];  /* slots that have not posted all of their messages */
-    double last[TUTTI_STAGES];   /* when a chunk was through, or could be posted first */
+    double last[TUTTI_STAGES];   /* when a chunk was through, or could first be posted */
     tutti_exchange *next;        /* active ones, most urgent first */
 
     unsigned started; /* the compute thread's */
@@ -120,9 +120,9 @@ struct tutti_slot {
     tutti_stage stage;
     int lane, chunk, round;
     int pending, sends, receives; /* messages under way: all, going out, coming in */
-    int items, window;            /* messages each way; at most so many of them at a time */
-    int next_to, next_from;       /* whose turn it is (window.c) */
-    unsigned places;              /* of the inbox that are taken (halving.c), a bit each */
+    int items, window;            /* messages each way; most of them under way at a time */
+    int next_to, next_from;       /* whose turn it is (in_flight.c) */
+    unsigned places;              /* taken in the inbox (halving.c), a bit each */
     double begun, touched;        /* when it was posted, when a message of it last arrived */
 
     char *inbox;
@@ -177,7 +177,7 @@ double tutti_engine_now(const tutti_engine *e);
 /* The part of member m's strip that belongs to a chunk, in elements; may be empty. */
 tutti_range tutti_chunk_of(const size_t *cuts, size_t piece, int member, int chunk);
 
-/* So few bytes that messages cost more than bytes: rounds of packed strips are better. */
+/* So short that messages cost more than bytes: rounds of packed strips are better. */
 bool tutti_exchange_is_small(const tutti_exchange *x);
 
 /* The same, or so many members that each gets next to nothing, where packing sends no more. */
@@ -192,7 +192,7 @@ void tutti_slot_receive(tutti_engine *e, tutti_slot *s, void *data, size_t bytes
                         int message);
 
 /* Post the messages of a chunk by its algorithm's receive and send, a few at a time: one for every
- * peer, or some parts; and the next ones, when some are through. */
+ * peer, or some parts; and the next ones when some are through. */
 void tutti_in_flight_peers(tutti_engine *e, tutti_slot *s);
 void tutti_in_flight_parts(tutti_engine *e, tutti_slot *s, int parts);
 void tutti_in_flight_move(tutti_engine *e, tutti_slot *s);

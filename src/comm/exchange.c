@@ -13,7 +13,7 @@ enum {
     SMALL_MEMBERS = 4,          /* from here on rounds are fewer than peers */
     MANY_MEMBERS = 64,          /* from here on posting a message to each takes long */
     THIN_STRIP = 12 << 10,      /* what a fast wire carries while a message is posted and taken */
-    THICK_STRIP = 1 << 20,      /* so long that posting a message is nothing */
+    THICK_STRIP = 1 << 20,      /* so long that posting a message hardly matters */
     HELPER_PRIORITY = -1000000  /* agreements overtake everything */
 };
 
@@ -94,7 +94,7 @@ static bool is_on_one_host(const tutti_exchange *x)
 }
 
 /* Short chunks keep a wire busy and stay in cache. But within a host there is no wire, and every
- * message takes the core from the computing beside it: there fewer, longer ones are better. */
+ * message takes the core away from computing: there, fewer and longer ones are better. */
 static size_t tuned_chunk(const tutti_exchange *x)
 {
     return x->gated && is_on_one_host(x) ? HOST_CHUNK_BYTES : CHUNK_BYTES;
@@ -109,7 +109,7 @@ static size_t piece_elements(const tutti_exchange *x)
     return tutti_round_up(bytes / x->width ? bytes / x->width : 1, TUTTI_STRIP_UNIT);
 }
 
-/* About so large that all are of one size: a small rest would cost as many messages. */
+/* Close to 'piece', but such that all are of one size: a small rest would cost as many messages. */
 static size_t even_piece(const tutti_exchange *x, size_t most, size_t piece)
 {
     const size_t chunks = (most + (asked_chunk(x) ? piece - 1 : piece / 2)) / piece;
@@ -121,7 +121,7 @@ static bool is_one_chunk(const tutti_exchange *x)
     return (x->reduce && x->reduce->one_chunk) || (x->broadcast && x->broadcast->one_chunk);
 }
 
-/* Pieces depend on what all members know alike: not on the parts of an all-to-all. */
+/* Pieces depend only on what all members know: not on the parts of an all-to-all. */
 static tutti_status cut_chunks(tutti_exchange *x)
 {
     size_t most = longest(x->cuts, x->members);

@@ -1,4 +1,4 @@
-/* Between the files of the room. */
+/* What the files of this room share. */
 #ifndef TUTTI_COMM_EXCHANGE_H
 #define TUTTI_COMM_EXCHANGE_H
 
@@ -43,8 +43,8 @@ struct tutti_comm {
     tutti_group *all;
     tutti_agreement *agreement;
     tutti_stall *stall;
-    unsigned char *id_used; /* per exchange id */
-    tutti_common *common;   /* the last made, of those that end with the comm; NULL: none */
+    unsigned char *id_used;           /* per exchange id */
+    tutti_common *common;             /* the newest; all of them end with the comm; NULL: none */
     tutti_doing waits_at, begun_last; /* in common memory */
     /* What the thread reports about its start. */
     atomic_uint is_open;

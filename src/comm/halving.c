@@ -10,13 +10,13 @@
  *
  * What a member has after round k-1 is the strip whose number is its own with the bits reversed; so
  * round k is a swap. What this buys: a half is a run of strips, side by side in the buffer, and no
- * message is packed. The long messages go to the neighbour, the far ones are short.
+ * message needs packing. The long messages go to the neighbour, the far ones are short.
  *
  * The classic algorithm pairs distant members first, which adds in another order; this one adds
- * exactly along the levels of the tree. Backwards the rounds are part-broadcast's.
+ * exactly along the levels of the tree. Run backwards, the rounds are part-broadcast's.
  *
- * A round's message travels in parts, a few at a time (window.c): one is added while the next are
- * on their way, and there is memory for no more. The exchange is one chunk, however long. */
+ * A round's message travels in parts, a few at a time (in_flight.c): one is added while the next
+ * are on their way, and no more memory is needed. The exchange is one chunk, however long. */
 #include "comm/engine.h"
 
 enum {
@@ -34,7 +34,7 @@ static int rounds_of(const tutti_exchange *x)
     return __builtin_ctz((unsigned)x->members);
 }
 
-/* What a member works on after so many rounds. */
+/* What a member works on after that many rounds. */
 static tutti_range half_of(const tutti_exchange *x, int member, int rounds)
 {
     int first = 0, count = x->members;
@@ -73,7 +73,7 @@ static trade trade_of(const tutti_exchange *x, int round)
     return (trade){partner, half_of(x, partner, round + 1), half_of(x, x->me, round + 1)};
 }
 
-/* Of the slot's round. */
+/* The trade of the slot's round. */
 static trade trade_in(const tutti_slot *s)
 {
     if (s->stage == TUTTI_STAGE_REDUCE) return trade_of(s->x, s->round);

@@ -1,16 +1,16 @@
 /* The messages of a chunk, a few at a time.
  *
- * One for each pair of members: a member's peers are counted by their distance, it sends to those
- * above it and receives from those below, nearest first. So in every instant the members exchange
- * along a permutation: nobody is sent to by all at once. Only the next few peers each way have
- * messages under way; each that is through makes room for the next. A network card has no use for
- * more, an MPI library looks through all it was given, and a switch's buffers overflow.
+ * Either one for each pair of members: a member's peers are counted by their distance; it sends to
+ * those above it and receives from those below, nearest first. So at every instant the members
+ * exchange along a permutation: nobody is sent to by all at once. Only the next few peers each way
+ * have messages under way; each that is through makes room for the next. A network card has no use
+ * for more, an MPI library looks through all it was given, and a switch's buffers overflow.
  *
- * It cannot stick: take the smallest distance at which a message of the chunk is not through.
+ * It cannot get stuck: take the smallest distance at which a message of the chunk is not through.
  * Nothing nearer holds up its sender or its receiver, so both have posted it.
  *
- * Or the parts of what goes to one partner: all but the last of what arrives are added up while
- * the next are on their way.
+ * Or the parts of what goes to one partner: every part but the last is added while the next ones
+ * are on their way.
  *
  * Between two members messages must be posted in the order of chunks: the next chunk of an exchange
  * begins when the last one has posted all of its messages (may_post in engine.c). */
@@ -51,7 +51,7 @@ static void open_window(tutti_engine *e, tutti_slot *s, int items, int window)
     tutti_in_flight_move(e, s);
 }
 
-/* A chunk of many members is long: half as many messages keep the wire busy. */
+/* With many members a chunk is long: half as many messages keep the wire busy. */
 void tutti_in_flight_peers(tutti_engine *e, tutti_slot *s)
 {
     const int members = s->x->members;

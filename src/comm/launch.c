@@ -32,7 +32,7 @@ tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *))
     const char *tasks = get("SLURM_STEP_NUM_TASKS");
     if (tasks && atoi(tasks) > 1)
         return tutti_fail(TUTTI_UNSUPPORTED,
-                          "srun started %s tasks without MPI, they would each train alone: use "
+                          "srun started %s tasks without MPI; each would train alone: use "
                           "srun --mpi=pmix (or pmi2; see srun --mpi=list)",
                           tasks);
     return TUTTI_OK;

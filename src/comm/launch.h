@@ -1,4 +1,4 @@
-/* Who started this process, found out from the environment alone; and which binary it is. */
+/* Who started this process, told by the environment alone; and which binary it is. */
 #ifndef TUTTI_COMM_LAUNCH_H
 #define TUTTI_COMM_LAUNCH_H
 
@@ -13,7 +13,7 @@ typedef struct tutti_launch {
 } tutti_launch;
 
 /* TUTTI_UNSUPPORTED when a launcher started several tasks that cannot find each other. 'get' is
- * getenv, or a test's own. */
+ * getenv, or a test's stand-in. */
 tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *)) TUTTI_MUST_CHECK;
 
 /* A hash of the linker's build id of the binary this code is in; 0 where it has none. */

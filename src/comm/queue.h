@@ -66,7 +66,7 @@ static inline bool tutti_queue_take(tutti_queue *queue, tutti_command *command)
 typedef struct tutti_bell {
     _Alignas(64) _Atomic uint32_t rings;
     _Atomic uint32_t asleep;
-    bool is_common; /* it lies in memory of several processes */
+    bool is_common; /* it is in memory that several processes share */
 } tutti_bell;       /* all zero is ready; one sleeper, any number of ringers */
 
 static inline uint32_t tutti_bell_look(tutti_bell *bell)

@@ -1,7 +1,7 @@
 /* Part-reduce.
  *
- * direct    one message per pair of members (and root), see window.c. The owner of a strip adds a
- *           root as soon as all roots before it in the tree are there, whatever arrives first.
+ * direct    one message per pair of members (and root), see in_flight.c. The owner of a strip adds
+ *           a root as soon as all roots before it in the tree are there, whatever arrives first.
  * halving   log2(N) rounds and a swap for N = 2^k members with one root each, see halving.c.
  * bruck     ceil(log2(N)) rounds for any N and any number of roots: Bruck's all-to-all carries the
  *           roots themselves in blocks of one size, the owner adds at the end. More bytes, few
@@ -66,7 +66,7 @@ static size_t direct_inbox(const tutti_exchange *x)
     return (size_t)(x->root_count - x->my_roots) * x->piece * sizeof(float);
 }
 
-/* Roots of other members lie in the inbox in tree order; mine are a run in the middle. */
+/* Roots of other members are in the inbox in tree order; mine are a run in the middle. */
 static float *direct_place(const tutti_slot *s, int root)
 {
     const tutti_exchange *x = s->x;
@@ -113,8 +113,8 @@ static bool is_power_of_two(int n)
     return n > 0 && (n & (n - 1)) == 0;
 }
 
-/* The tree above the members' roots must be the tree over members: every share one subtree, all
- * of the same height. */
+/* The tree above the members' roots must be the tree over the members: every share is one subtree,
+ * and all are of the same height. */
 static bool halving_applies(const tutti_exchange *x)
 {
     return tutti_halving_apply(x) && x->leaves % x->members == 0 &&

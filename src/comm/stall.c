@@ -2,13 +2,13 @@
  *
  * Every communication thread looks for notes from time to time, whether its rank computes, waits
  * or reads a file; only a process that is stopped, hangs in the kernel or has lost its network
- * does not. So a rank that has waited for --stall-warn seconds asks all others what they do:
+ * does not. So a rank that has waited for --stall-warn seconds asks all others what they are doing:
  *
  *   no answer                 that process is stopped or cannot be reached: it is the culprit;
- *   "I started fc6 last"      it computes or reads data and has not come this far: the culprit;
- *   "I wait at fc6 too"       a fellow sufferer.
+ *   "I started fc6 last"      it computes or reads data and has not got this far: the culprit;
+ *   "I wait at fc6, too"      a fellow sufferer.
  *
- * Of those who wait only the lowest rank speaks, so the user reads one line. After --stall-abort
+ * Of those that wait only the lowest rank speaks, so the user reads one line. After --stall-abort
  * seconds the same rank says so and ends the job with the exit code of TUTTI_STALL; the others do
  * it a little later in case it could not. */
 #include "comm/stall.h"
@@ -193,12 +193,13 @@ static void name_culprit(line *l, const tutti_comm *comm, int r, bool *first)
     if (!comm->stall->answered[r])
         say(l, "does not answer: its process is stopped or its host cannot be reached");
     else
-        say(l, "has not come there: it started %s %.0f s ago and computes or reads since",
+        say(l,
+            "has not got there: it started %s %.0f s ago and has been computing or reading since",
             n->doing[0] ? n->doing : "nothing", n->seconds);
     *first = false;
 }
 
-/* Those who do not answer; if all do, those who do not wait. */
+/* Those that do not answer; if all do, those that do not wait. */
 static int name_culprits(line *l, const tutti_comm *comm, bool silent)
 {
     int count = 0;
@@ -248,7 +249,7 @@ static void judge(tutti_comm *comm, double waited, double now)
     const bool gives_up = limit > 0 && waited >= limit;
     if (speaker(comm) == comm->rank) speak(comm, gives_up);
     else if (gives_up && now - stall->asked < 3 * stall->grace)
-        return; /* the one who speaks ends the job */
+        return; /* the one that speaks ends the job */
     if (gives_up)
         tutti_transport_abort(comm->engine.transport, tutti_status_exit_code(TUTTI_STALL));
     stall->asked = 0;

@@ -1,8 +1,8 @@
-/* Messages between ranks: the few things of MPI that are used, and nothing of it elsewhere.
+/* Messages between ranks: the few parts of MPI that are used, and no MPI anywhere else.
  *
  * transport_mpi.c speaks MPI (Open MPI, MPICH, SimGrid's SMPI), transport_none.c is for builds
- * without: one rank. All calls come from one thread. The first MPI error is kept; after it nothing
- * moves any more and tutti_transport_status says what happened. */
+ * without it: one rank. All calls come from one thread. The first MPI error is kept; after it
+ * nothing moves any more and tutti_transport_status says what happened. */
 #ifndef TUTTI_COMM_TRANSPORT_H
 #define TUTTI_COMM_TRANSPORT_H
 
@@ -20,8 +20,8 @@ typedef struct tutti_cookie {
     int peer;
 } tutti_cookie;
 
-/* With 'launched' joins the job of the launcher, else there is one rank and nothing to call. In
- * a program that has started MPI itself, a thread of our own needs MPI_THREAD_MULTIPLE. */
+/* With 'launched' joins the launcher's job; otherwise there is one rank and nothing to call. In a
+ * program that has started MPI itself, a thread of our own needs MPI_THREAD_MULTIPLE. */
 tutti_status tutti_transport_open(tutti_transport **out, bool launched,
                                   bool own_thread) TUTTI_MUST_CHECK;
 void tutti_transport_close(tutti_transport **transport);
@@ -51,7 +51,7 @@ int tutti_transport_under_way(const tutti_transport *transport);
 tutti_cookie tutti_transport_pending(const tutti_transport *transport, int index);
 tutti_status tutti_transport_status(const tutti_transport *transport, char *text, size_t bytes);
 
-/* Notes: small messages beside the others, sent and forgotten, for reports about stalls. */
+/* Notes: small messages beside the others, sent and forgotten, for reports of stalls. */
 void tutti_transport_note_send(tutti_transport *transport, const void *note, size_t bytes,
                                int peer);
 bool tutti_transport_note_take(tutti_transport *transport, void *note, size_t bytes, int *peer);

@@ -255,8 +255,8 @@ tutti_status tutti_transport_status(const tutti_transport *t, char *text, size_t
     return TUTTI_COMM;
 }
 
-/* The last note to a peer is still on its way when the peer does not run: then
- * there is no point in sending another. */
+/* When a peer does not run, the last note to it is still on its way: then there is no point in
+ * sending another. */
 static bool is_free(note_out *out)
 {
     int done = 1;

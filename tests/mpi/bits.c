@@ -417,7 +417,7 @@ static void in_common_memory(tester *t, const tutti_comm_options *options)
     common_room room = {.memory = NULL};
     const size_t whole = 4 << 20, own = (size_t)(1 + t->rank % 3) * (8 << 20);
     MUST(tutti_common_create(&room.memory, t->comm, whole, own));
-    CHECK((room.memory != NULL) == can_share(t, options), "memory in common: %s",
+    CHECK((room.memory != NULL) == can_share(t, options), "common memory: %s",
           room.memory ? "unexpected" : "none");
     if (!room.memory) return;
     room.whole = tutti_common_whole(room.memory);

@@ -3,7 +3,7 @@
  *   stall HOW RANK WARN ABORT [common]
  *                                  HOW: stop (SIGSTOP itself), late (sleeps 2.5 x WARN), kill
  *                                  (SIGKILL itself), fail (agrees on a failure), abort, none;
- *                                  common: without messages, in memory in common               */
+ *                                  common: without messages, in common memory                  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static tutti_status take_buffers(buffers *b, tutti_comm *comm, bool in_common)
     const size_t bytes = COUNT * sizeof(float);
     if (in_common) {
         TUTTI_TRY(tutti_common_create(&b->common, comm, bytes, bytes));
-        if (!b->common) return tutti_fail(TUTTI_UNSUPPORTED, "no memory in common");
+        if (!b->common) return tutti_fail(TUTTI_UNSUPPORTED, "no common memory");
         b->partial = tutti_common_own(b->common);
         b->whole = tutti_common_whole(b->common);
         return TUTTI_OK;
