@@ -380,7 +380,7 @@ static void damage_has_a_sentence(void **state)
     write_bytes(scratch_file(s, "f.ark"), b.data, whole);
     must_fail(archive_spec(s, ""), TUTTI_DATA, "byte 3: a matrix of 2139062143 x 3");
     write_text(scratch_file(s, "f.ark"), "u0  [\n 1 2 3\n 4 5 6 ]\n");
-    must_fail(archive_spec(s, ""), TUTTI_DATA, "no binary matrix");
+    must_fail(archive_spec(s, ""), TUTTI_DATA, "not a binary matrix");
     put_archive(&b, 3);
     write_bytes(scratch_file(s, "f.ark"), b.data, whole);
     write_text(scratch_file(s, "l.txt"), "x 0\n");

@@ -92,7 +92,7 @@ tutti_status tutti_ark_head(tutti_ark_matrix *m, const tutti_file *file, uint64_
     TUTTI_TRY(peek(file, offset, head, sizeof head));
     if (head[0] != 0 || head[1] != 'B')
         return damaged(file, offset,
-                       "no binary matrix (convert text with 'copy-feats ark,t:... ark:...')");
+                       "not a binary matrix (convert text with 'copy-feats ark,t:... ark:...')");
     while (m->form < FORMS && memcmp(head + 2, forms[m->form].token, strlen(forms[m->form].token)))
         m->form++;
     if (m->form == FORMS) return damaged(file, offset, "not a matrix of form FM, DM, CM, CM2, CM3");

@@ -1,5 +1,5 @@
-/* Kaldi's archives of feature matrices: "KEY \0B" and a matrix, again and again. Binary float (FM)
- * and double (DM) matrices and the compressed forms CM, CM2 and CM3 are read, any run of rows. */
+/* Kaldi's archives of feature matrices: "KEY \0B" and a matrix, again and again. Reads any run of
+ * rows of binary float (FM) and double (DM) matrices and of the compressed forms CM, CM2, CM3. */
 #ifndef TUTTI_DATA_ARK_H
 #define TUTTI_DATA_ARK_H
 

@@ -25,7 +25,7 @@ typedef struct cifar_state {
     const cifar_kind *kind;
     size_t record;
     tutti_file file[TUTTI_SPLITS][MAX_FILES];
-    int end[TUTTI_SPLITS][MAX_FILES]; /* ids below this are in this file or one before */
+    int end[TUTTI_SPLITS][MAX_FILES]; /* ids below this are in this file or an earlier one */
 } cifar_state;
 
 static tutti_status count_records(const tutti_data *data, const tutti_file *file, size_t record,
@@ -33,7 +33,7 @@ static tutti_status count_records(const tutti_data *data, const tutti_file *file
 {
     const uint64_t records = file->bytes / record, rest = file->bytes % record;
     if (records < 1 || records > 1 << 26)
-        return tutti_fail(TUTTI_DATA, "'%s' has %llu bytes, not a number of records of %zu",
+        return tutti_fail(TUTTI_DATA, "'%s' has %llu bytes, not a multiple of its records of %zu",
                           file->path, (unsigned long long)file->bytes, record);
     if (rest && !data->options.skip_bad)
         return tutti_fail(TUTTI_DATA, "'%s' is cut off in record %llu (byte %llu)", file->path,

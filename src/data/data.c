@@ -61,7 +61,7 @@ static tutti_status find_kind(const tutti_source **out, const char *kind)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                  kinds[i]->kind);
     }
-    return tutti_fail(TUTTI_ARGUMENT, "--data: '%s' is not a kind of data set; there are: %s", kind,
+    return tutti_fail(TUTTI_ARGUMENT, "--data: '%s' is not a kind of data set; known: %s", kind,
                       known);
 }
 

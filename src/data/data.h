@@ -6,17 +6,17 @@
  *   idx:DIR                MNIST's idx files, plain or .gz
  *   cifar10:DIR            the binary version: data_batch_1.bin .. 5, test_batch.bin
  *   cifar100:DIR           train.bin, test.bin; the 100 fine labels
- *   images:DIR             a folder a class, JPEG and PNG; or DIR/train and DIR/val (or test);
+ *   images:DIR             one folder per class, JPEG and PNG; or DIR/train and DIR/val (or test);
  *                          or train=FILE,test=FILE: lists of "path [label]"
  *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
- *                          "utterance label label ..." (a label a frame); test=FEATS,test-labels=
+ *                          "utterance label label ..." (one per frame); test=FEATS,test-labels=
  *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt
  *   synthetic              noise with a pattern for each class, any shape, for benchmarks
  *
  * doc/DATA.md lists the keys (crop, flip, jitter, mean, context, holdout, ...).
  *
- * What a sample becomes is a function of (data set, options, seed, epoch, sample's id) and of
- * nothing else: not of the rank, the thread or the order of fetching. */
+ * What a sample becomes depends on the data set, the options, the seed, the epoch and the sample's
+ * id, and on nothing else: not on the rank, the thread or the order of fetching. */
 #ifndef TUTTI_DATA_DATA_H
 #define TUTTI_DATA_DATA_H
 
@@ -31,8 +31,8 @@ typedef struct tutti_reader tutti_reader;
 
 typedef enum tutti_split { TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_TEST, TUTTI_SPLITS } tutti_split;
 
-/* Pictures have 1 or 3 channels, other images any number. Vectors: 1 x 1 and as many channels as
- * there are numbers. */
+/* Pictures have 1 or 3 channels, other images any number. Vectors are 1 x 1 with as many channels
+ * as there are numbers. */
 typedef struct tutti_sample_shape {
     int channels, height, width;
 } tutti_sample_shape;
@@ -56,9 +56,9 @@ typedef struct tutti_data_options {
 
 tutti_data_options tutti_data_defaults(void);
 
-/* Opens the data set 'spec' and reads its index, not its samples (but for idx and cifar, which
- * are read once for their mean, and packed files). A data set may be shared by threads. Loaders
- * run on the cores the calling thread may use now: open it before a team pins the thread. */
+/* Opens the data set 'spec' and reads its index, not its samples (except for idx and cifar, which
+ * are read once for their mean, and packed files). Threads may share a data set. Loaders run on
+ * the cores the calling thread may use now: open it before a team pins the thread. */
 tutti_status tutti_data_open(tutti_data **out, const char *spec,
                              const tutti_data_options *options) TUTTI_MUST_CHECK;
 void tutti_data_close(tutti_data **data);
@@ -72,16 +72,16 @@ tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed fr
 
 /* Floats from one sample to the next. Images of fewer than 16 channels are
  * [height][width][channels], rounded up to 16 floats as a whole; all others are
- * [channels/16][height][width][16], the last block filled up with channels: for vectors that is
- * one number after another. What fills up is zero. It is what a model reads (nn/model.h). */
+ * [channels/16][height][width][16], the last block filled up to 16 channels: for vectors that is
+ * one number after another. Filling is zero. This is what a model reads (nn/model.h). */
 size_t tutti_data_stride(const tutti_data *data);
 
 /* One line for people: "60000 + 10000 samples, 10 classes, 28x28x1, flip". */
 const char *tutti_data_description(const tutti_data *data);
 
-/* SHA-256, in hex, of what all ranks must have alike: the index (names without the place, sizes,
- * counts, labels where the index has them), the shape, the augmentation and the normalisation. It
- * does not read the samples, so a changed pixel goes unseen. */
+/* SHA-256, in hex, of what must be the same on all ranks: the index (names without the place,
+ * sizes, counts, labels where the index has them), the shape, the augmentation and the
+ * normalisation. It does not read the samples, so a changed pixel goes unnoticed. */
 const char *tutti_data_hash(const tutti_data *data);
 
 /* Distinct damaged samples met so far (with skip_bad). */
@@ -95,12 +95,12 @@ void tutti_reader_destroy(tutti_reader **reader);
 enum { TUTTI_LABEL_NONE = -1 };
 
 /* Writes tutti_data_stride floats to 'sample', and its label. Test samples do not depend on the
- * epoch. With skip_bad a damaged training sample is replaced by the next undamaged id; a damaged
- * test sample becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
+ * epoch. With skip_bad a damaged training sample is replaced by the next good one; a damaged test
+ * sample becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
 tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_t epoch,
                                 uint32_t id, float *sample, int *label) TUTTI_MUST_CHECK;
 
-/* The file 'path' (JPEG or PNG) as a test sample of this data set would be; for predictions. */
+/* The file 'path' (JPEG or PNG), treated like a test sample of this data set; for predictions. */
 tutti_status tutti_reader_fetch_file(tutti_reader *reader, const char *path,
                                      float *sample) TUTTI_MUST_CHECK;
 

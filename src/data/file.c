@@ -77,7 +77,7 @@ static tutti_status grow(void **block, size_t *capacity, size_t used, size_t hin
 }
 
 /* What the last four bytes say it unpacks to, where that is possible at all; only a hint, as they
- * may be damaged, or of one member of several. */
+ * may be damaged, or belong to one part of several. */
 static size_t unpacked_hint(const tutti_file *file)
 {
     enum { MOST_RATIO = 1032 };
@@ -107,7 +107,7 @@ static tutti_status open_gzip(tutti_file *file)
     size_t used = 0;
     const size_t hint = unpacked_hint(file);
     gzFile stream = gzdopen(file->fd, "rb");
-    if (!stream) return tutti_fail(TUTTI_MEMORY, "'%s': zlib has no memory", file->path);
+    if (!stream) return tutti_fail(TUTTI_MEMORY, "'%s': not enough memory for zlib", file->path);
     file->fd = -1; /* the stream's now */
     gzbuffer(stream, 1 << 17);
     tutti_status s = unpack(stream, hint, &file->owned, &used);

@@ -28,17 +28,17 @@ typedef struct tutti_file {
 /* Fails with TUTTI_DATA when there is no such file or its packing is damaged, with TUTTI_IO when
  * the system cannot read it. */
 tutti_status tutti_file_open(tutti_file *file, const char *path) TUTTI_MUST_CHECK;
-void tutti_file_close(tutti_file *file); /* zeroed is fine; leaves it so */
+void tutti_file_close(tutti_file *file); /* a zeroed one is fine; leaves it zeroed */
 
 /* Makes a file of 'bytes' bytes at 'memory', which is borrowed. */
 tutti_status tutti_file_wrap(tutti_file *file, const char *name, const void *memory,
                              size_t bytes) TUTTI_MUST_CHECK;
 
-/* Reads exactly 'bytes' bytes at 'offset'; TUTTI_DATA where the file ends before. */
+/* Reads exactly 'bytes' bytes at 'offset'; TUTTI_DATA if the file ends earlier. */
 tutti_status tutti_file_read(const tutti_file *file, uint64_t offset, void *out,
                              size_t bytes) TUTTI_MUST_CHECK;
 
-/* All of a small text, with a 0 behind it; to be given to tutti_free. */
+/* All of a small text, with a 0 after it; to be given to tutti_free. */
 tutti_status tutti_file_text(char **out, const char *path) TUTTI_MUST_CHECK;
 
 /* Cuts the next line off *cursor, without its end; false when there is none left. */
@@ -47,7 +47,7 @@ bool tutti_next_line(char **cursor, char **line);
 /* Cuts the next word (between blanks) off *cursor, or NULL. */
 char *tutti_next_word(char **cursor);
 
-/* "DIR/NAME" in a fresh string; an absolute NAME alone. */
+/* "DIR/NAME" in a new string; just NAME if it is absolute. */
 tutti_status tutti_path_join(char **out, const char *dir, const char *name) TUTTI_MUST_CHECK;
 
 const char *tutti_path_base(const char *path); /* what follows the last slash */

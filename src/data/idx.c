@@ -55,8 +55,9 @@ static tutti_status find_file(char **out, const char *dir, const tutti_names *na
         const char *name = names->name[i];
         if (!(strstr(name, parts[0]) || strstr(name, parts[1])) || !strstr(name, what)) continue;
         if (found && strncmp(name, found, strlen(found)))
-            return tutti_fail(TUTTI_DATA, "'%s' has both '%s' and '%s': keep one data set a folder",
-                              dir, found, name);
+            return tutti_fail(TUTTI_DATA,
+                              "'%s' has both '%s' and '%s': keep one data set per folder", dir,
+                              found, name);
         if (!found) found = name;
     }
     if (!found)
@@ -165,7 +166,7 @@ static tutti_status fashion_open(tutti_data *data, tutti_spec *spec)
     const char *dir = spec->places ? spec->place[0] : "/usr/share/datasets/fashion-mnist";
     if (!tutti_path_is_dir(dir))
         return tutti_fail(TUTTI_DATA,
-                          "'%s' is not here: install Debian's package dataset-fashion-mnist, or "
+                          "'%s' does not exist: install Debian's package dataset-fashion-mnist, or "
                           "give the place of its four files: fashion-mnist:DIR",
                           dir);
     TUTTI_TRY(open_dir(data, dir));

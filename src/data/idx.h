@@ -13,8 +13,8 @@ typedef struct tutti_idx {
     size_t item;   /* bytes of one item: the product of all sizes but the first */
 } tutti_idx;
 
-/* Reads the header of a file of bytes. Whether the file is as long as it says is left to the
- * caller: tutti_idx_items is what it holds. */
+/* Reads the header of a file of bytes. Whether the file is as long as it says is for the caller to
+ * check: tutti_idx_items is what it holds. */
 tutti_status tutti_idx_read(tutti_idx *idx, const tutti_file *file) TUTTI_MUST_CHECK;
 int tutti_idx_items(const tutti_idx *idx, const tutti_file *file);
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* 200 MB of colours; larger is damage or an attack. */
+/* 200 MB of colours; anything larger is damage or an attack. */
 enum { MAX_SIDE = 65535, MAX_PIXELS = 1 << 26 };
 
 struct tutti_decoder {
@@ -19,7 +19,7 @@ tutti_status tutti_image_reserve(tutti_image *image, int height, int width, int 
 {
     if (height < 1 || width < 1 || height > MAX_SIDE || width > MAX_SIDE ||
         (int64_t)height * width > MAX_PIXELS)
-        return tutti_fail(TUTTI_DATA, "it claims %d x %d pixels, at most %d in all are possible",
+        return tutti_fail(TUTTI_DATA, "it claims %d x %d pixels; at most %d in all are possible",
                           width, height, (int)MAX_PIXELS);
     TUTTI_TRY(
         tutti_buffer_reserve(&image->buffer, (size_t)height * (size_t)width * (size_t)channels));
@@ -66,7 +66,7 @@ tutti_status tutti_decoder_create(tutti_decoder **out)
     d->jpeg = tjInitDecompress();
     if (!d->jpeg) {
         tutti_decoder_destroy(&d);
-        return tutti_fail(TUTTI_MEMORY, "libturbojpeg has no memory");
+        return tutti_fail(TUTTI_MEMORY, "not enough memory for libturbojpeg");
     }
     *out = d;
     return TUTTI_OK;
@@ -91,8 +91,8 @@ static tjscalingfactor factor_for(double scale)
     return (tjscalingfactor){1, denominator};
 }
 
-/* Decoders report odd bytes between segments and go on, as many good pictures need; a picture
- * that ends early is damaged all the same. */
+/* Decoders report stray bytes between segments and go on, which many good pictures need; but a
+ * picture that ends early is damaged. */
 static tutti_status jpeg_status(tutti_decoder *d, int result, const char *name)
 {
     if (!result) return TUTTI_OK;

@@ -1,4 +1,4 @@
-/* Pictures in memory, 8 bits a channel, and how JPEG and PNG files become such. */
+/* Pictures in memory, 8 bits per channel, and how JPEG and PNG files become pictures. */
 #ifndef TUTTI_DATA_IMAGE_H
 #define TUTTI_DATA_IMAGE_H
 
@@ -13,13 +13,13 @@ typedef struct tutti_image {
     tutti_buffer buffer;
 } tutti_image;
 
-/* Makes room; fails for sizes that no photograph has. Pixels are undefined then. */
+/* Makes room, with undefined pixels; fails for sizes that no photograph has. */
 tutti_status tutti_image_reserve(tutti_image *image, int height, int width,
                                  int channels) TUTTI_MUST_CHECK;
 void tutti_image_deinit(tutti_image *image);
 
 /* Copies an image of 'from' channels (1 or 3) into one of image->channels, of the same size:
- * grey is repeated, colours are weighed to grey by BT.601. */
+ * grey is repeated, colours are mixed to grey by BT.601. */
 void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from);
 
 /* What will be cut out of a picture: height x width after scaling it by
@@ -37,8 +37,8 @@ tutti_status tutti_decoder_create(tutti_decoder **out) TUTTI_MUST_CHECK;
 void tutti_decoder_destroy(tutti_decoder **decoder);
 
 /* Decodes the bytes of a JPEG or PNG file, told apart by their first bytes, to 'channels'
- * channels. A JPEG is decoded at a half, a quarter or an eighth of its size where that is still
- * no smaller than 'fit' needs, which saves most of the work. 'name' is for the sentence. */
+ * channels. A JPEG is decoded at half, a quarter or an eighth of its size where that is still no
+ * smaller than 'fit' needs, which saves most of the work. 'name' is for messages. */
 tutti_status tutti_decode(tutti_decoder *decoder, tutti_image *image, int channels,
                           const tutti_fit *fit, const char *name, const void *bytes,
                           size_t size) TUTTI_MUST_CHECK;

@@ -112,8 +112,7 @@ static tutti_status class_of(const tutti_names *classes, const char *name, const
 {
     for (*label = 0; *label < classes->count; ++*label)
         if (!strcmp(classes->name[*label], name)) return TUTTI_OK;
-    return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not one of the training set's", name,
-                      dir);
+    return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not in the training set", name, dir);
 }
 
 /* The folders of a test tree, which may lack some of the classes. */
@@ -146,7 +145,7 @@ static tutti_status scan_trees(tutti_data *data, const char *test)
     return s;
 }
 
-/* DIR/CLASS/...: some of each class are held out for testing. */
+/* DIR/CLASS/...: a part of each class is held out for testing. */
 static tutti_status scan_classes(tutti_data *data, int percent)
 {
     images_state *state = data->state;

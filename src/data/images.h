@@ -22,7 +22,7 @@ static inline const char *tutti_items_path(const tutti_items *items, int i)
     return items->pool + items->path[i];
 }
 
-/* Adds every picture below 'root' (a folder a class), path by path in the order of bytes.
+/* Adds every picture below 'root' (one folder per class), path by path in the order of bytes.
  * 'prefix' is put before the paths. */
 tutti_status tutti_items_scan(tutti_items *items, const char *root, const char *prefix,
                               const tutti_names *classes) TUTTI_MUST_CHECK;

@@ -22,7 +22,7 @@ typedef struct kaldi_split {
 typedef struct kaldi_state {
     tutti_utterances set[TUTTI_SPLITS];
     kaldi_split split[TUTTI_SPLITS];
-    tutti_utterance *divided; /* where one set serves for both splits */
+    tutti_utterance *divided; /* where one set serves both splits */
     int window;               /* frames of a sample */
     bool by_frame;            /* a sample for each frame */
 } kaldi_state;
@@ -42,7 +42,7 @@ static void free_places(places *p)
     tutti_free(p->names);
 }
 
-/* The first of 'names' that is in the folder; *out stays NULL where none is. */
+/* The first of 'names' that is in the folder; *out stays NULL if none is. */
 static tutti_status first_present(char **out, const char *dir, const char *const names[])
 {
     for (int i = 0; names[i]; i++) {
@@ -139,7 +139,7 @@ static tutti_status read_sets(tutti_data *data, const places *p)
         state->split[split] = (kaldi_split){u->item, u->count, u->label};
     }
     if (state->set[1].count && state->set[1].columns != state->set[0].columns)
-        return tutti_fail(TUTTI_DATA, "'%s' has %d numbers a frame, '%s' has %d", p->features[0],
+        return tutti_fail(TUTTI_DATA, "'%s' has %d numbers per frame, '%s' has %d", p->features[0],
                           state->set[0].columns, p->features[1], state->set[1].columns);
     return TUTTI_OK;
 }
@@ -255,7 +255,7 @@ static int first_frame(const kaldi_state *state, const tutti_utterance *it, uint
     return (int)((uint64_t)random[0] * (uint64_t)(spare + 1) >> 32);
 }
 
-/* Frames begin .. begin+window-1, the ends repeated where there are none. */
+/* Frames begin .. begin+window-1; beyond the ends the first or last one is repeated. */
 static tutti_status read_window(tutti_reader *r, const tutti_ark_matrix *m, int begin, int window,
                                 float *sample)
 {
@@ -284,15 +284,15 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
     *label = state->split[split].label[it->label + (it->labels > 1 ? centre : 0)];
     for (int i = 0; i < state->window * columns; i++) {
         if (!isfinite(sample[i]))
-            return tutti_fail(TUTTI_DATA, "'%s' byte %llu: frame %d has a number that is none",
-                              it->matrix.file->path, (unsigned long long)it->matrix.data,
-                              begin + i / columns);
+            return tutti_fail(
+                TUTTI_DATA, "'%s' byte %llu: frame %d has a value that is not a number",
+                it->matrix.file->path, (unsigned long long)it->matrix.data, begin + i / columns);
         sample[i] = (sample[i] - data->mean[i % columns]) / data->std[i % columns];
     }
     return TUTTI_OK;
 }
 
-/* Of one number of a frame over all frames seen. */
+/* The moments of one number of a frame over all frames seen. */
 typedef struct moments {
     double count, sum, square;
 } moments;
@@ -305,7 +305,7 @@ static tutti_status add_frames(const tutti_ark_matrix *m, tutti_buffer *scratch,
     const float *value = frames->bytes;
     TUTTI_TRY(tutti_ark_rows(m, 0, m->rows, scratch, frames->bytes));
     for (size_t i = 0; i < numbers; i++) {
-        if (!isfinite(value[i])) continue; /* found and told when it is fetched */
+        if (!isfinite(value[i])) continue; /* reported when it is fetched */
         moments *it = &of[i % columns];
         it->count++;
         it->sum += value[i];
@@ -314,7 +314,7 @@ static tutti_status add_frames(const tutti_ark_matrix *m, tutti_buffer *scratch,
     return TUTTI_OK;
 }
 
-/* Over at most MEASURED utterances, evenly chosen, in their order. */
+/* Over at most MEASURED utterances, evenly chosen, in order. */
 static tutti_status kaldi_measure(tutti_data *data)
 {
     const kaldi_state *state = data->state;

@@ -81,7 +81,7 @@ static char *cut_label(char *line)
     return word;
 }
 
-/* Looking for every file would take long; the first one shows a wrong folder. */
+/* Looking for every file would take long; the first one reveals a wrong folder. */
 static tutti_status check_first(const char *dir, const char *path)
 {
     char *full = NULL;
@@ -98,7 +98,7 @@ static tutti_status read_line(lists *l, tutti_items *items, char *line)
     TUTTI_TRY(parse_label(cut_label(line), &label));
     TUTTI_TRY(resolve(l, line, &path));
     if (items->count && (label < 0) != (items->label[0] < 0))
-        return tutti_fail(TUTTI_DATA, "some lines have labels, some have not");
+        return tutti_fail(TUTTI_DATA, "some lines have labels, others do not");
     if (!items->count) TUTTI_TRY(check_first(l->dir, path));
     return tutti_items_add(items, path, label);
 }
@@ -221,7 +221,7 @@ static tutti_status read_all(lists *l, tutti_items items[TUTTI_SPLITS], tutti_na
     if (!items[0].count) return tutti_fail(TUTTI_ARGUMENT, "--data images: test= needs train=");
     const bool labelled = items[0].label[0] >= 0;
     if (items[1].count && (items[1].label[0] >= 0) != labelled)
-        return tutti_fail(TUTTI_DATA, "of '%s' and '%s' only one has labels", list[0], list[1]);
+        return tutti_fail(TUTTI_DATA, "only one of '%s' and '%s' has labels", list[0], list[1]);
     if (labelled) return classes_by_label(items, names);
     for (int s = 0; s < TUTTI_SPLITS; s++) TUTTI_TRY(label_by_folder(l, &items[s]));
     return name_by_folder(l, items, names);

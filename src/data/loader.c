@@ -55,7 +55,7 @@ struct tutti_loader {
 
     pthread_mutex_t mutex; /* guards what follows and the counters of the slots */
     pthread_cond_t work, ready;
-    int64_t filling; /* the step threads take samples of */
+    int64_t filling; /* the step that threads take samples of */
     int64_t next;    /* the step next() gives */
     bool holds;      /* the consumer still reads step next-1 */
     int busy;        /* threads that are fetching */
@@ -118,7 +118,7 @@ static bool may_fill(const tutti_loader *l)
     return !l->paused && l->filling < oldest + l->slots && (is_endless(l) || l->filling < l->steps);
 }
 
-/* Takes the next samples of the stream; steps in which this rank has none are passed over. */
+/* Takes the next samples of the stream; steps in which this rank has none are skipped. */
 static bool take_run(tutti_loader *l, run *r)
 {
     while (may_fill(l)) {
@@ -189,8 +189,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* A quarter of the cores: decoding a picture takes a few milliseconds of one core, training on it
- * takes all of them longer. At least two, so that a late batch is finished by more than one. */
+/* A quarter of the cores: decoding a picture takes one core a few milliseconds, training on it
+ * takes all of them longer. At least two, so that more than one can finish a late batch. */
 static int default_threads(const tutti_data *data)
 {
     const int quarter = CPU_COUNT(&data->cpus) / 4;

@@ -1,9 +1,9 @@
 /* The loader keeps the next batches ready while the current one is being trained on.
  *
  * Training sees one endless stream: the permutation of epoch 0, that of epoch 1, and so on; step s
- * takes the places s*batch .. (s+1)*batch-1, across the end of an epoch too. Testing sees the
- * test samples in order, each once; its last step is short. A rank gets the places first .. end-1
- * of each batch, whatever the other ranks do. */
+ * takes the places s*batch .. (s+1)*batch-1, even across the end of an epoch. Testing sees the
+ * test samples in order, each once; its last step may be short. A rank gets the places
+ * first .. end-1 of each batch, whatever the other ranks do. */
 #ifndef TUTTI_DATA_LOADER_H
 #define TUTTI_DATA_LOADER_H
 
@@ -38,10 +38,10 @@ typedef struct tutti_batch {
 /* Starts the threads. The data set is borrowed. All memory is taken here. */
 tutti_status tutti_loader_create(tutti_loader **out, tutti_data *data,
                                  const tutti_loader_options *options) TUTTI_MUST_CHECK;
-void tutti_loader_destroy(tutti_loader **loader); /* stops the threads, at most a sample late */
+void tutti_loader_destroy(tutti_loader **loader); /* each thread finishes at most one sample */
 
-/* The next step's batch. A damaged sample (without skip_bad) fails here, the first of the batch
- * with its sentence, and again until seek. After the last test step count is 0. */
+/* The next step's batch. A damaged sample (without skip_bad) makes this fail, with the sentence of
+ * the first one in the batch, until seek. After the last test step count is 0. */
 tutti_status tutti_loader_next(tutti_loader *loader, tutti_batch *batch) TUTTI_MUST_CHECK;
 
 /* Throws away what is ready and goes on at 'step': after a resume, or to test again. */

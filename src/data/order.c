@@ -2,8 +2,8 @@
  * 0 .. 4^b-1 whatever its round function is; with 4^b the next such power above the number of
  * samples, an id that falls outside is sent through again until one falls inside (fewer than four
  * times on average). The round function is Philox, keyed by (seed, epoch, round). So every place
- * of every epoch is known at once: no epoch has to be dealt out before it begins, a resumed run
- * starts anywhere, and a billion samples take no memory (Fisher-Yates would take 4 bytes each). */
+ * of every epoch is known at once: no epoch has to be shuffled before it begins, a resumed run can
+ * start anywhere, and a billion samples take no memory (Fisher-Yates would take 4 bytes each). */
 #include "data/order.h"
 
 #include "base/random.h"

@@ -54,7 +54,7 @@ static bool is_reordered(tutti_sample_shape s)
     return s.channels > TUTTI_SAMPLE_BLOCK && (s.height > 1 || s.width > 1);
 }
 
-/* Zeros behind the values of a sample in their own order. */
+/* Zeros after the values of a sample that keeps their order. */
 static void clear_tail(const tutti_data *data, float *sample)
 {
     const size_t used = values_of(data->shape);
@@ -117,7 +117,7 @@ static void note_bad(tutti_data *data, tutti_split split, uint32_t id)
     const int count = atomic_fetch_add(&data->bad_count, 1);
     if (count < BAD_LINES) tutti_warn(data->options.log, "skipped: %s", tutti_message());
     else if (count == BAD_LINES)
-        tutti_warn(data->options.log, "more damaged samples are skipped without a line for each");
+        tutti_warn(data->options.log, "further damaged samples are skipped without naming them");
 }
 
 tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,

@@ -1,5 +1,5 @@
-/* Settles what a data set's samples look like: between what it has, what the net takes and what
- * the user says. */
+/* Settles what a data set's samples look like, from what it has, what the net takes and what the
+ * user says. */
 #define _GNU_SOURCE
 #include "data/source.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-enum { NATIVE_SLACK = 8 }; /* pixels a picture may be cropped or padded by without being scaled */
+enum { NATIVE_SLACK = 8 }; /* pixels by which a picture may be cropped or padded, not scaled */
 
 static int numbers_of(tutti_sample_shape s)
 {
@@ -73,8 +73,8 @@ static tutti_status check_normalisation(const tutti_data *data, const char *kind
     return TUTTI_OK;
 }
 
-/* From the trained model, else from the keys mean= and std=, which pictures have; *given says
- * whether there is any. */
+/* From the trained model, else from the keys mean= and std=, which only pictures have; *given says
+ * whether either gave one. */
 static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool *given)
 {
     const tutti_normalisation *model = &data->options.normalise;
@@ -133,7 +133,7 @@ tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
     return TUTTI_OK;
 }
 
-/* Exact: sums of whole numbers have no order. */
+/* Exact: a sum of whole numbers does not depend on the order. */
 static void add_up(const tutti_image *image, uint64_t sum[3], uint64_t square[3])
 {
     const size_t channels = (size_t)image->channels;

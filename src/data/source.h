@@ -13,13 +13,13 @@
 #include "data/view.h"
 
 enum { TUTTI_MAX_CLASSES = 1 << 20, TUTTI_MAX_PICTURE_BYTES = 1 << 28 };
-enum { TUTTI_SAMPLE_BLOCK = 16 }; /* channels that lie together, where there are as many */
+enum { TUTTI_SAMPLE_BLOCK = 16 }; /* channels stored together, where there are that many */
 
 typedef struct tutti_source {
     const char *kind;
     /* Reads the index: fills count, classes, names, and for pictures native and augment, for
-     * others shape and frame. What it keeps is data->state. close also cleans up after a failed
-     * open. */
+     * others shape and frame. It keeps what it needs in data->state. close also cleans up after a
+     * failed open. */
     tutti_status (*open)(tutti_data *data, tutti_spec *spec);
     void (*close)(tutti_data *data);
     /* One of these two. pixels fills reader->image with data->picture.channels channels. */
@@ -28,7 +28,7 @@ typedef struct tutti_source {
     /* numbers fills values[height][width][channels]; random is NULL for an unvaried sample. */
     tutti_status (*numbers)(tutti_reader *reader, tutti_split split, uint32_t id,
                             const uint32_t random[4], float *values, int *label);
-    /* Fills mean and std from the training samples; NULL where usual values do. */
+    /* Fills mean and std from the training samples; NULL where the usual values will do. */
     tutti_status (*measure)(tutti_data *data);
 } tutti_source;
 
@@ -81,7 +81,7 @@ void tutti_data_digest(tutti_data *data, const void *bytes, size_t size);
 void tutti_data_digest_text(tutti_data *data, const char *text);
 void tutti_data_digest_int(tutti_data *data, int64_t value);
 
-/* For each percentage 'percent', whether number i of a sequence is held out for testing. */
+/* Whether number i of a sequence is among the 'percent' percent held out for testing. */
 static inline bool tutti_held_out(int i, int percent)
 {
     return (int64_t)(i + 1) * percent / 100 > (int64_t)i * percent / 100;

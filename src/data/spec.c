@@ -82,8 +82,8 @@ tutti_status tutti_spec_finish(const tutti_spec *spec)
                                  spec->asked[i]);
     for (int i = 0; i < spec->pairs; i++)
         if (!spec->pair[i].used)
-            return tutti_fail(TUTTI_ARGUMENT, "--data %s: '%s' is not a key; there are: %s",
-                              spec->kind, spec->pair[i].key, known);
+            return tutti_fail(TUTTI_ARGUMENT, "--data %s: '%s' is not a key; known: %s", spec->kind,
+                              spec->pair[i].key, known);
     return TUTTI_OK;
 }
 

@@ -25,7 +25,7 @@ tutti_status tutti_spec_init(tutti_spec *spec, const char *text) TUTTI_MUST_CHEC
 void tutti_spec_deinit(tutti_spec *spec);
 
 /* The value of a key, NULL where it is not given. Asking makes the key known: tutti_spec_finish
- * fails for a key nobody asked for, and says which there are. */
+ * fails for a key nobody asked for, and lists the known ones. */
 const char *tutti_spec_value(tutti_spec *spec, const char *key);
 tutti_status tutti_spec_finish(const tutti_spec *spec) TUTTI_MUST_CHECK;
 

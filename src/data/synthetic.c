@@ -1,6 +1,6 @@
 /* Samples out of nothing, for benchmarks and tests: noise plus a pattern for each class, so that a
- * net can learn them. Noise and patterns are windows into one table of normal numbers, which
- * makes a sample as cheap as a copy. */
+ * net can learn them. Noise and patterns are windows into one table of normally distributed
+ * numbers, which makes a sample as cheap as a copy. */
 #define _GNU_SOURCE
 #include "data/source.h"
 

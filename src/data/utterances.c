@@ -93,7 +93,7 @@ static tutti_status read_labels(opening *o, const char *path)
     qsort(o->key, (size_t)o->keys, sizeof *o->key, by_key);
     for (int i = 1; i < o->keys; i++)
         if (!by_key(&o->key[i - 1], &o->key[i]))
-            return tutti_fail(TUTTI_DATA, "'%s' has '%s' twice", path, o->key[i].key);
+            return tutti_fail(TUTTI_DATA, "'%s' lists '%s' twice", path, o->key[i].key);
     return TUTTI_OK;
 }
 
@@ -103,7 +103,8 @@ static tutti_status check_utterance(const opening *o, const char *key, const tut
 {
     const tutti_utterances *u = o->u;
     if (u->columns && it->matrix.columns != u->columns)
-        return tutti_fail(TUTTI_DATA, "'%s': '%s' has %d numbers a frame, those before it %d",
+        return tutti_fail(TUTTI_DATA,
+                          "'%s': '%s' has %d numbers per frame, those before it have %d",
                           it->matrix.file->path, key, it->matrix.columns, u->columns);
     if (it->labels > 1 && it->labels != it->matrix.rows)
         return tutti_fail(TUTTI_DATA, "'%s': '%s' has %d frames, but %d labels",

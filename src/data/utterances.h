@@ -9,7 +9,7 @@ typedef struct tutti_utterance {
     tutti_ark_matrix matrix;
     int64_t label;   /* where its labels begin */
     int labels;      /* 1 for all of it, or as many as there are rows */
-    int64_t samples; /* how many samples there are up to its end */
+    int64_t samples; /* up to and including its own */
 } tutti_utterance;
 
 typedef struct tutti_utterances {

@@ -1,6 +1,6 @@
-/* Scaling is separable: an output row is a weighted sum of a few picture rows (a long vector
- * loop over bytes), and each of its pixels a weighted sum of a few pixels of that. Weights are
- * computed once per picture and axis. The order of every sum is fixed by the view alone. */
+/* Scaling is separable: first a row is made as a weighted sum of a few picture rows (a long vector
+ * loop over bytes), then each output pixel as a weighted sum of a few pixels of that row. Weights
+ * are computed once per picture and axis. The order of every sum is fixed by the view alone. */
 #include "data/view.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ void tutti_resampler_deinit(tutti_resampler *resampler)
     tutti_buffer_deinit(&resampler->line);
 }
 
-/* The terms of the output coordinate whose centre is at 'centre' of a picture of 'length'. */
+/* The terms of the output coordinate whose centre is at 'centre' in a picture of 'length'. */
 static term terms_at(double centre, double support, int length, float *weight)
 {
     if (!(centre >= 0 && centre < length)) return (term){0, 0, weight};
@@ -75,7 +75,7 @@ static term terms_at(double centre, double support, int length, float *weight)
     return (term){first, last - first + 1, weight};
 }
 
-/* All terms of one axis, [size] of them in front of their weights. */
+/* All terms of one axis: [size] of them, followed by their weights. */
 static tutti_status terms_of_axis(tutti_buffer *buffer, term **out, int size, int length,
                                   double scale, int offset, bool mirror)
 {

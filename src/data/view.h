@@ -13,8 +13,8 @@ typedef struct tutti_augment {
     double jitter; /* pictures are scaled by a further 1 .. 1+jitter */
 } tutti_augment;
 
-/* The part of a picture that becomes the sample: what is at (top, left) and right and down of it
- * after scaling. Black beyond the borders. */
+/* The part of a picture that becomes the sample: from (top, left) to the right and down, after
+ * scaling. Black beyond the borders. */
 typedef struct tutti_view {
     int height, width;
     double scale;
@@ -22,7 +22,7 @@ typedef struct tutti_view {
     bool flip;
 } tutti_view;
 
-/* Four random numbers decide about a training sample; NULL is the centre, unvaried. */
+/* Four random numbers vary a training sample; NULL is the centre, unvaried. */
 tutti_fit tutti_view_fit(const tutti_augment *augment, int height, int width,
                          const uint32_t random[4]);
 tutti_view tutti_view_of(const tutti_augment *augment, const tutti_fit *fit,
