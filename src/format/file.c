@@ -75,7 +75,7 @@ tutti_status tutti_file_load(char **out, size_t *length, const char *path, size_
 
 static tutti_status sync_and_close(int fd, const char *path, tutti_status s)
 {
-    if (!s && fsync(fd)) s = io_failure("bring to the disk", path);
+    if (!s && fsync(fd)) s = io_failure("write to the disk", path);
     if (close(fd) && !s) s = io_failure("close", path);
     return s;
 }

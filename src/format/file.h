@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* All of these fail with TUTTI_IO, a sentence with the path, and the system's reason. */
+/* All of these fail with TUTTI_IO and a sentence with the path and the system's reason. */
 
-/* Reads or writes exactly 'count' bytes at 'offset'. 'path' is for the sentence. */
+/* Reads or writes exactly 'count' bytes at 'offset'. 'path' is for messages. */
 tutti_status tutti_file_read_at(int fd, const char *path, void *bytes, size_t count,
                                 uint64_t offset) TUTTI_MUST_CHECK;
 tutti_status tutti_file_write_at(int fd, const char *path, const void *bytes, size_t count,
                                  uint64_t offset) TUTTI_MUST_CHECK;
 
-/* Gives a file's bytes (tutti_free), with a 0 behind them; more than 'limit' is TUTTI_DATA. */
+/* Gives a file's bytes (tutti_free), with a 0 after them; more than 'limit' is TUTTI_DATA. */
 tutti_status tutti_file_load(char **out, size_t *length, const char *path,
                              size_t limit) TUTTI_MUST_CHECK;
 
@@ -24,7 +24,7 @@ tutti_status tutti_file_save(const char *path, const char *bytes, size_t count) 
 /* Waits until a directory's entries are on the disk. */
 tutti_status tutti_file_sync_directory(const char *path) TUTTI_MUST_CHECK;
 
-/* Creates a directory and those above it that are missing. */
+/* Creates a directory and any missing ones above it. */
 tutti_status tutti_file_make_directories(const char *path) TUTTI_MUST_CHECK;
 
 #endif

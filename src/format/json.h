@@ -1,7 +1,7 @@
 /* A growing string, and JSON written into it.
  *
- * What is written is a function of the values alone: no locale, no hash order, numbers with as
- * many digits as were asked for. So files made of it can be compared byte for byte.
+ * What is written depends on the values alone: no locale, no hash order, numbers with as many
+ * digits as were asked for. So files made from it can be compared byte for byte.
  *
  * A string remembers its first failure (memory) instead of returning one from every call:
  * write everything, then ask tutti_string_status once. */
@@ -25,12 +25,12 @@ tutti_status tutti_string_status(const tutti_string *s) TUTTI_MUST_CHECK;
 void tutti_string_append(tutti_string *s, const char *bytes, size_t count);
 void tutti_string_printf(tutti_string *s, const char *format, ...) TUTTI_PRINTF(2, 3);
 
-/* JSON values. A real is written with 'digits' significant ones (9 bring a float back, 17 a
+/* JSON values. A real is written with 'digits' significant digits (9 restore a float exactly, 17 a
  * double); NaN and infinities, which JSON does not have, become null. */
 void tutti_json_string(tutti_string *s, const char *value);
 void tutti_json_real(tutti_string *s, double value, int digits);
 
-/* Members of an object, each with its comma unless it is the object's first:
+/* Fields of an object, each with its comma unless it is the object's first:
  * tutti_json_key(t, "loss") writes  "loss":  or  ,"loss":  */
 void tutti_json_key(tutti_string *s, const char *key);
 void tutti_json_member_string(tutti_string *s, const char *key, const char *value);

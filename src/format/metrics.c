@@ -61,7 +61,7 @@ static double value_of(const tutti_metrics_row *row, const struct column *column
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* Is it a whole line of a step up to 'last', or the title of a table? */
+/* Is it a whole line of a step up to 'last', or the head of a table? */
 static bool stays(const char *line, ssize_t length, enum kind kind, int64_t last)
 {
     const char *before = files[kind].before_step;
@@ -74,7 +74,7 @@ static bool stays(const char *line, ssize_t length, enum kind kind, int64_t last
     return end != digits && *end == ',' && step <= last;
 }
 
-/* Cuts a file off at the first line that does not stay. A file that is not there stays away. */
+/* Cuts a file off at the first line that does not stay. A missing file stays missing. */
 static tutti_status cut_off(const char *path, enum kind kind, int64_t last)
 {
     FILE *f = fopen(path, "r");

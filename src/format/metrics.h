@@ -1,21 +1,21 @@
 /* RUN/metrics.jsonl and RUN/metrics.csv: the course of a run for programs.
  *
- * A row has values that are equal for every number of ranks and threads (step, epoch, loss,
- * accuracy, learning rate: nine digits, enough to bring a float back) and values that are the
- * machine's (times and rates). In JSON the latter are together under "time", so that
+ * A row has values that are the same for any number of ranks and threads (step, epoch, loss,
+ * accuracy, learning rate: nine digits, enough to restore a float exactly) and values that depend
+ * on the machine (times and rates). In JSON the latter are together under "time", so that
  * jq 'del(.time)' leaves lines that can be compared; in CSV they are the last columns.
  *
  *   {"step":100,"epoch":0.106666667,"phase":"train","loss":0.61,...,"time":{"samples_per_s":...}}
  *
- * Every line is written whole. A run that is resumed goes on in the same files: lines of later
- * steps than the one resumed are cut off first, and a last line that a crash broke. */
+ * Every line is written whole. A resumed run goes on in the same files: lines of steps later than
+ * the one resumed from are cut off first, and so is a last line that a crash left incomplete. */
 #ifndef TUTTI_FORMAT_METRICS_H
 #define TUTTI_FORMAT_METRICS_H
 
 #include <stdint.h>
 #include "base/status.h"
 
-/* name, group (SAME for any number of ranks, TIME for the machine's) */
+/* name, group (SAME for any number of ranks, TIME of the machine) */
 // clang-format off
 #define TUTTI_METRICS_MAP(X)       \
     X(loss,            SAME)       \
@@ -40,7 +40,7 @@ typedef struct tutti_metrics_row {
 #undef X
 } tutti_metrics_row;
 
-/* A row whose values are all NaN, which means: not there. Fill in what is known. */
+/* A row whose values are all NaN, which means: missing. Fill in what is known. */
 tutti_metrics_row tutti_metrics_row_empty(int64_t step, double epoch, const char *phase);
 
 typedef struct tutti_metrics tutti_metrics;
@@ -53,7 +53,7 @@ void tutti_metrics_close(tutti_metrics **metrics);
 tutti_status tutti_metrics_write(tutti_metrics *metrics,
                                  const tutti_metrics_row *row) TUTTI_MUST_CHECK;
 
-/* A line of its own kind in metrics.jsonl only (layers, ranks): 'members' is JSON text such as
+/* A special line, in metrics.jsonl only (layers, ranks): 'members' are JSON fields as text, such as
  * "\"layer\":\"fc6\",\"time\":{...}", put after step and phase. */
 tutti_status tutti_metrics_write_json(tutti_metrics *metrics, int64_t step, const char *phase,
                                       const char *members) TUTTI_MUST_CHECK;

@@ -4,10 +4,10 @@
  *   n bytes      {"conv1.weight":{"dtype":"F32","shape":[20,1,5,5],"data_offsets":[0,2000]}, ...}
  *   the rest     the tensors' bytes without gaps, row-major, little-endian
  *
- * What is written is a function of the list of tensors alone: they lie in the order given, and
- * the header is padded with spaces so that the data start at a multiple of 64 bytes. Every
- * rank that has the list therefore knows where each element goes, and several ranks write
- * their own pieces of one file. */
+ * The layout depends on the list of tensors alone: they are stored in the order given, and the
+ * header is padded with spaces so that the data start at a multiple of 64 bytes. Every rank that
+ * has the list therefore knows where each element goes, and several ranks can write their own
+ * pieces of one file. */
 #ifndef TUTTI_FORMAT_SAFETENSORS_H
 #define TUTTI_FORMAT_SAFETENSORS_H
 
@@ -18,7 +18,7 @@
 
 enum { TUTTI_TENSOR_MAX_DIMS = 8 };
 
-/* Types a file may hold: name, bytes, how weights are made of it (NULL: they are not). */
+/* Types a file may hold: name, bytes, how weights are made from it (NULL: they are not). */
 // clang-format off
 #define TUTTI_DTYPE_MAP(X)                                                          \
     X(F32, 4, from_f32)  X(F64, 8, from_f64)  X(F16, 2, from_f16)  X(BF16, 2, from_bf16) \
@@ -42,7 +42,7 @@ typedef struct tutti_tensor_spec {
 
 int64_t tutti_tensor_elements(const tutti_tensor_spec *spec);
 
-/* "20x1x5x5", "scalar": for sentences. Returns 'out'. */
+/* "20x1x5x5", "scalar": for messages. Returns 'out'. */
 char *tutti_tensor_shape_text(const tutti_tensor_spec *spec, char *out, size_t size);
 
 /* ---- Writing ------------------------------------------------------------------------------ */
@@ -60,9 +60,9 @@ const tutti_tensor_spec *tutti_safetensors_layout_tensor(const tutti_safetensors
                                                          int tensor);
 uint64_t tutti_safetensors_layout_bytes(const tutti_safetensors_layout *layout); /* the file's */
 
-/* A file being written. One writer creates it (header and full length); the others open what
- * must already be there: let the one who creates return from open before they call it. Ranges
- * of different writers may share a page but not an element. Borrows the layout. */
+/* A file being written. One writer creates it (header and full length); the others open what must
+ * already exist: the one that creates must have returned from open before they call it. Ranges of
+ * different writers may share a page but not an element. Borrows the layout. */
 typedef struct tutti_safetensors_writer tutti_safetensors_writer;
 tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const char *path,
                                            const tutti_safetensors_layout *layout,
@@ -87,22 +87,22 @@ typedef struct tutti_tensor_info {
 } tutti_tensor_info;
 
 /* Reads and checks the whole header: lengths, names, types, shapes, offsets without gaps or
- * overlaps up to the last byte of the file. A file that fails (TUTTI_DATA, or TUTTI_IO) is named
- * in the sentence, and the tensor where it is one tensor's fault. */
+ * overlaps up to the last byte of the file. A failure (TUTTI_DATA or TUTTI_IO) names the file, and
+ * the tensor where it is one tensor's fault. */
 tutti_status tutti_safetensors_open(tutti_safetensors **out, const char *path) TUTTI_MUST_CHECK;
 void tutti_safetensors_close(tutti_safetensors **file);
 
 /* Tensors in the order of their data. */
 int tutti_safetensors_count(const tutti_safetensors *file);
 const tutti_tensor_info *tutti_safetensors_tensor(const tutti_safetensors *file, int tensor);
-int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* -1: not there */
+int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* -1: none */
 
-/* An entry of the header's "__metadata__"; NULL: not there. */
+/* An entry of the header's "__metadata__"; NULL: none. */
 const char *tutti_safetensors_metadata(const tutti_safetensors *file, const char *key);
 
 /* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16 and F64 are converted
- * (F64 rounds to nearest). A range off the tensor's end and a type that is no number of
- * weights are TUTTI_DATA. */
+ * (F64 rounds to nearest). A range beyond the tensor's end and a type that weights cannot have are
+ * TUTTI_DATA. */
 tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, int64_t first,
                                     float *values, int64_t count) TUTTI_MUST_CHECK;
 

@@ -15,7 +15,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers in files are little-endian");
 
-/* As other readers: a header of 100 MB is not a header. */
+/* Like other readers: a header of 100 MB is not a header. */
 enum { LENGTH_BYTES = 8, LONGEST_HEADER = 100 * 1000 * 1000, CHUNK = 2048 };
 
 struct tutti_safetensors {
@@ -23,7 +23,7 @@ struct tutti_safetensors {
     int fd;
     uint64_t bytes;      /* of the file */
     json_t *header;      /* owns the names */
-    uint64_t data_begin; /* first byte behind the header */
+    uint64_t data_begin; /* first byte after the header */
     tutti_tensor_info *tensors;
     int count;
 };
@@ -79,7 +79,7 @@ static void from_f16(float *to, const unsigned char *from, int count)
 static const struct {
     const char *name;
     int bytes;
-    convert_fn *convert; /* NULL: may be in a file, but is no weight */
+    convert_fn *convert; /* NULL: may be in a file, but is not a weight */
 } types[] = {
 #define X(name, bytes, convert) {#name, bytes, convert},
     TUTTI_DTYPE_MAP(X)
@@ -179,7 +179,7 @@ static tutti_status check_places(const tutti_safetensors *f)
         if (t->begin != at)
             return bad_tensor(f, t->spec.name,
                               t->begin < at ? "overlaps the tensor before it"
-                                            : "leaves a gap behind the tensor before it");
+                                            : "leaves a gap after the tensor before it");
         at = t->end;
     }
     if (at != f->bytes)
@@ -332,7 +332,7 @@ tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, i
     const tutti_tensor_info *t = &file->tensors[tensor];
     const int64_t elements = tutti_tensor_elements(&t->spec);
     if (first < 0 || count < 0 || first > elements || count > elements - first)
-        return bad_tensor(file, t->spec.name, "is shorter than what is asked of it");
+        return bad_tensor(file, t->spec.name, "is shorter than what was asked for");
     if (!types[t->dtype].convert)
         return tutti_fail(TUTTI_DATA,
                           "'%s': tensor '%s': has type %s; weights have F32, F64, F16 or BF16",

@@ -100,7 +100,7 @@ static void describe_tensor(tutti_string *header, const tutti_tensor_spec *spec,
     tutti_string_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
 }
 
-/* The header, its length in front, padded; offsets are from the data's first byte as yet. */
+/* The header, its length in front, padded; offsets still count from the data's first byte. */
 static tutti_status write_header(tutti_safetensors_layout *layout)
 {
     tutti_string *header = &layout->header;
@@ -246,7 +246,7 @@ tutti_status tutti_safetensors_writer_close(tutti_safetensors_writer **writer)
 {
     tutti_status s = TUTTI_OK;
     if (*writer && fsync((*writer)->fd))
-        s = tutti_fail(TUTTI_IO, "cannot bring '%s' to the disk: %s", (*writer)->path,
+        s = tutti_fail(TUTTI_IO, "cannot write '%s' to the disk: %s", (*writer)->path,
                        strerror(errno));
     tutti_safetensors_writer_abandon(writer);
     return s;

@@ -1,4 +1,4 @@
-/* The format is the JSON of chrome://tracing, which ui.perfetto.dev reads too: an array of
+/* The format is the JSON of chrome://tracing, which ui.perfetto.dev reads, too: an array of
  * events; ph X is a span with a start and a duration in microseconds, ph M names a process or
  * a thread. A piece is that array without its brackets. */
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@ typedef struct event {
 
 typedef struct lane {
     event *events;
-    int64_t recorded; /* also those there was no room for */
+    int64_t recorded; /* including those there was no room for */
 } lane;
 
 struct tutti_trace {

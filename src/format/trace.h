@@ -33,7 +33,7 @@ void tutti_trace_span(tutti_trace *trace, tutti_trace_lane lane, const char *wha
 tutti_status tutti_trace_write(const tutti_trace *trace, const char *path,
                                double origin) TUTTI_MUST_CHECK;
 
-/* Joins the pieces of 'ranks' ranks into 'path' and removes them. One rank, after a barrier. */
+/* Joins the pieces of 'ranks' ranks into 'path' and removes them. For one rank, after a barrier. */
 tutti_status tutti_trace_join(const char *path, int ranks) TUTTI_MUST_CHECK;
 
 #endif
