@@ -1,5 +1,5 @@
 /* The balance equations: how much a layer computes, how much it has to send, and which way of
- * splitting it over N nodes sends least.
+ * splitting it over N nodes sends the least.
  *
  * After Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent"
  * (2016). Symbols: ifm, ofm input and output feature maps; kw, kh the kernel; in_w, in_h, out_w,
@@ -28,8 +28,8 @@ double tutti_balance_data_bytes(const tutti_balance_layer *layer, double overlap
 /* FLOP per byte of data parallelism: 1.5 * out_w * out_h * points for overlap = 1. */
 double tutti_balance_data_ratio(const tutti_balance_layer *layer, double points, double overlap);
 
-/* The points per node at which the communication of these layers just hides behind their
- * computation, on a system of 'flop_per_byte' = (node FLOP/s) / (link byte/s):
+/* The points per node at which the communication of these layers is just hidden behind their
+ * computation, on a system with 'flop_per_byte' = (node FLOP/s) / (link byte/s):
  * flop_per_byte * sum(bytes_i) / sum(flops_i of one point). */
 double tutti_balance_min_points(const tutti_balance_layer *layers, int count, double flop_per_byte,
                                 double overlap);
@@ -49,7 +49,7 @@ double tutti_balance_hybrid_bytes(const tutti_balance_layer *layer, double minib
 double tutti_balance_best_groups(const tutti_balance_layer *layer, double minibatch, double overlap,
                                  double nodes);
 
-/* The divisor of 'nodes' with the least V(G), by trying them all; the smallest one of equals. */
+/* The divisor of 'nodes' with the least V(G), by trying them all; the smallest among equals. */
 int tutti_balance_search_groups(const tutti_balance_layer *layer, double minibatch, double overlap,
                                 int nodes);
 

@@ -2,9 +2,9 @@
  *
  * N nodes form G groups of N/G consecutive nodes. The minibatch is split over the groups, the
  * output features of the layer over the nodes of a group. G = N is data parallelism, G = 1 model
- * parallelism, anything between is hybrid. Layers without parameters follow their input.
+ * parallelism, anything in between is hybrid. Layers without parameters follow their input.
  *
- * As text a plan has one line a layer; layers that are not named are data parallel:
+ * As text, a plan has one line per layer; layers that are not named are data parallel:
  *
  *     fc6 hybrid groups=4
  *     fc7 model
@@ -18,7 +18,7 @@
 typedef struct tutti_plan {
     int nodes;
     int layers;   /* of the net */
-    int late;     /* of the first so many layers the weight gradients come last: plan/slack.h */
+    int late;     /* how many first layers compute their weight gradients last: plan/slack.h */
     int groups[]; /* of each layer of the net */
 } tutti_plan;
 
@@ -26,7 +26,7 @@ typedef struct tutti_plan {
 tutti_status tutti_plan_create(tutti_plan **out, const tutti_net *net, int nodes) TUTTI_MUST_CHECK;
 void tutti_plan_destroy(tutti_plan **plan);
 
-/* Every fully connected layer that can be split over all nodes is. */
+/* Splits every layer that can be split over all nodes. */
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net);
 
 /* What --plan names: "data", "model", or a file with the plan's text. */
@@ -42,7 +42,7 @@ tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes,
 /* "data", "model" or "hybrid". */
 const char *tutti_plan_split(const tutti_plan *plan, int layer);
 
-/* The plan as text, a line for each layer with parameters; tutti_free. */
+/* The plan as text, one line per layer with parameters; tutti_free. */
 tutti_status tutti_plan_text(char **out, const tutti_plan *plan,
                              const tutti_net *net) TUTTI_MUST_CHECK;
 

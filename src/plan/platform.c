@@ -89,15 +89,15 @@ static tutti_status read_nodes(tutti_text *text, tutti_platform *p)
 }
 static tutti_status read_peak(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "FLOP/s of a node, as 2355GF", flops_units, &p->peak);
+    return real(text, "FLOP/s of a node, like 2355GF", flops_units, &p->peak);
 }
 static tutti_status read_memory(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "memory of a node, as 128GB", bytes_units, &p->memory);
+    return real(text, "memory of a node, like 128GB", bytes_units, &p->memory);
 }
 static tutti_status read_bandwidth(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "a bandwidth, as 136GB/s", rate_units, &p->memory_bandwidth);
+    return real(text, "a bandwidth, like 136GB/s", rate_units, &p->memory_bandwidth);
 }
 static tutti_status read_steals(tutti_text *text, tutti_platform *p)
 {
@@ -109,16 +109,16 @@ static tutti_status read_steals(tutti_text *text, tutti_platform *p)
 }
 static tutti_status read_meeting(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "seconds, as 50us", time_units, &p->meeting);
+    return real(text, "seconds, like 50us", time_units, &p->meeting);
 }
 static tutti_status read_common(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "seconds a parameter", bare, &p->common);
+    return real(text, "seconds per parameter", bare, &p->common);
 }
 
 static tutti_status read_update(tutti_text *text, tutti_platform *p)
 {
-    return real(text, "seconds a parameter", bare, &p->update);
+    return real(text, "seconds per parameter", bare, &p->update);
 }
 static tutti_status read_topology(tutti_text *text, tutti_platform *p)
 {
@@ -131,7 +131,7 @@ static tutti_status read_topology(tutti_text *text, tutti_platform *p)
 
 static tutti_status read_link(tutti_text *text, tutti_platform *p)
 {
-    TUTTI_TRY(real(text, "a bandwidth, as 8GB/s or 10Gbit/s", rate_units, &p->link));
+    TUTTI_TRY(real(text, "a bandwidth, like 8GB/s or 10Gbit/s", rate_units, &p->link));
     tutti_word word, key, value;
     while ((word = tutti_text_next(text)).length) {
         if (!tutti_word_split(word, &key, &value))
@@ -152,9 +152,9 @@ static tutti_status read_rate(tutti_text *text, tutti_platform *p)
     tutti_word kind;
     TUTTI_TRY(tutti_text_need(text, &kind, "first, conv or fc"));
     const int at = tutti_word_among(kind, tutti_rate_words);
-    if (at < 0) return tutti_text_fail(text, kind, "a rate is of first, conv or fc layers");
+    if (at < 0) return tutti_text_fail(text, kind, "a rate is for first, conv or fc layers");
     r->kind = (tutti_rate_kind)at;
-    TUTTI_TRY(real(text, "samples a node", bare, &r->samples));
+    TUTTI_TRY(real(text, "samples per node", bare, &r->samples));
     return real(text, "a fraction of the peak", bare, &r->fraction);
 }
 

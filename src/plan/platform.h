@@ -6,25 +6,25 @@
  *     memory 128GB
  *     memory-bandwidth 136GB/s
  *     link 8GB/s latency=1.5us overlap=1    # per direction; 1: full duplex, 0: half
- *     steals 0.4 beside=2                   # what computing loses of the channel's time; how much
- *                                           # longer than alone the channel takes beside it
+ *     steals 0.4 beside=2                   # the part of the channel's time that computing loses;
+ *                                           # how many times longer the channel takes beside it
  *     meeting 50us                          # what ranks lose whenever they wait for each other
  *     topology dragonfly                    # star, fat-tree, dragonfly, torus
- *     rate conv 1 0.55                      # fraction of the peak at 1 sample a node,
- *     rate conv 16 0.65                     # at 16; between them the logarithm decides
+ *     rate conv 1 0.55                      # fraction of the peak at 1 sample per node,
+ *     rate conv 16 0.65                     # at 16; in between it follows the logarithm
  *     rate fc 64 0.5
  *     net vgg-a 30 256                      # samples/s of one node at a minibatch of 256,
  *                                           # measured: scales the above
  *
- * A measured platform (tutti calibrate) also knows which machine it is, and layers and exchanges
- * by their own times; a node is then one rank with its threads:
+ * A measured platform (tutti calibrate) also knows which machine it is, and the times of layers and
+ * exchanges; a node is then one rank with its threads:
  *
  *     machine "Xeon, avx512" threads=16 ranks=2  # of each rank; on each host
  *     layer conv 64x112x112 128x112x112 3x3/1 16 1.2e-2 1.3e-2 1.4e-2
  *           # in, out, kernel/stride, samples: seconds forward, backward-weights, backward-data
  *     layer input 3x224x224 3x224x224 1x1/1 16 1e-3 0 0   # what a step does outside its layers
  *     exchange 2 1048576 3.1e-4 2.9e-4      # ranks, bytes: seconds part-reduce, part-broadcast
- *     update 6.0e-10                        # seconds a parameter, SGD with momentum
+ *     update 6.0e-10                        # seconds per parameter, SGD with momentum
  *     common 7.5e-10                        # the same and the sum before it, where all ranks of a
  *                                           # host have their gradients in common memory
  *
@@ -83,8 +83,8 @@ typedef struct tutti_platform {
     double overlap;          /* of sending and receiving */
     double steals, beside;
     double meeting; /* seconds */
-    double update;  /* seconds a parameter; 0: by the memory bandwidth */
-    double common;  /* seconds a parameter; 0: ranks of a host send messages */
+    double update;  /* seconds per parameter; 0: by the memory bandwidth */
+    double common;  /* seconds per parameter; 0: ranks of a host send messages */
     int rate_count, net_count, layer_count, exchange_count;
     tutti_rate *rates;
     tutti_net_rate *nets;
@@ -94,7 +94,7 @@ typedef struct tutti_platform {
 
 /* 'name' is a platform's name, looked up as NAME.platform in the directories of the environment
  * variable TUTTI_PLATFORMS (separated by colons), in tutti_platform_home, then among those that
- * came with the library; a name with a '/' or ending in ".platform" is a path. */
+ * come with the library; a name with a '/' or ending in ".platform" is a path. */
 tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
 /* Is there such a file (tutti_platform_load may still find it wrong)? */
 bool tutti_platform_exists(const char *name);
@@ -106,13 +106,13 @@ tutti_status tutti_platform_read(tutti_platform **out, const char *name,
                                  struct tutti_text *text) TUTTI_MUST_CHECK;
 void tutti_platform_destroy(tutti_platform **platform);
 
-/* Where tutti calibrate keeps what it measured: tutti in the user's directory for caches. The last
- * measurement is here.platform, that of 'threads' threads on each of 'ranks' ranks of a host
- * here-2x16.platform for 2 ranks of 16 threads. */
+/* Where tutti calibrate keeps what it measured: tutti in the user's directory for caches. The
+ * latest measurement is here.platform; that of 'ranks' ranks of 'threads' threads on a host is
+ * here-2x16.platform, for 2 ranks of 16 threads. */
 tutti_status tutti_platform_home(char *path, size_t size) TUTTI_MUST_CHECK;
 void tutti_platform_here(char name[TUTTI_HERE_NAME], int ranks, int threads);
 
-/* The platforms that came with the library, NULL behind the last. */
+/* The platforms that come with the library, NULL after the last. */
 const char *tutti_platform_known(int index);
 
 /* The platform as text, to be read again; tutti_free. */
@@ -127,13 +127,13 @@ tutti_status tutti_platform_add_exchange(tutti_platform *platform,
 /* The key of what a net's step does outside its layers. */
 void tutti_platform_input_key(const tutti_net *net, char key[TUTTI_LAYER_KEY]);
 
-/* Seconds of that with 'samples' samples on a node; 0 where it was not measured. */
+/* The seconds it takes with 'samples' samples on a node; 0 where it was not measured. */
 double tutti_platform_input(const tutti_platform *platform, const tutti_net *net, double samples);
 
 /* The key of a layer of which 'outputs' output features are computed. */
 void tutti_platform_key(const tutti_layer *layer, int outputs, char key[TUTTI_LAYER_KEY]);
 
-/* Seconds of a layer's passes on one node with 'samples' samples (fractions are fine) of which
+/* Seconds of a layer's passes on one node with 'samples' samples (fractions are fine), of which
  * 'outputs' output features are computed. */
 tutti_pass_seconds tutti_platform_layer(const tutti_platform *platform, const tutti_net *net,
                                         int layer, double samples, int outputs);

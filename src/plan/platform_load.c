@@ -57,7 +57,7 @@ static tutti_status unknown(const char *name)
                           "calibrate', or for several ranks 'mpirun -n RANKS tutti calibrate'",
                           name);
     return tutti_fail(TUTTI_ARGUMENT,
-                      "there is no platform '%s'; known are %s, here, and any FILE.platform", name,
+                      "there is no platform '%s'; known: %s, here, and any FILE.platform", name,
                       list);
 }
 

@@ -1,5 +1,5 @@
 /* How long things take on a platform: measured times where there are some, else the described
- * rates. A measured time is a fixed part (weights, latency) and one that grows with the samples or
+ * rates. A measured time has a fixed part (weights, latency) and one that grows with the samples or
  * bytes: so between two measurements and beyond them it follows the line through the two. */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ void tutti_platform_key(const tutti_layer *l, int outputs, char key[TUTTI_LAYER_
              l->in.w, outputs, l->out.h, l->out.w, work);
 }
 
-/* Along the straight line between two points on logarithmic paper. */
+/* Along the straight line between two points on logarithmic scales. */
 static double mix(double x0, double y0, double x1, double y1, double x)
 {
     if (x1 <= x0) return y0;
@@ -56,8 +56,8 @@ static bool around(const tutti_platform *p, const char *key, double samples,
     return true;
 }
 
-/* Along the line through two measurements, but never below proportion from the smaller one when
- * going down nor below it when going up; from one alone, in proportion. */
+/* Along the line through two measurements, but never less than the smaller time, which shrinks in
+ * proportion below both of them; from one alone, in proportion. */
 static double along(double x0, double y0, double x1, double y1, double x)
 {
     if (x0 == x1) return y0 * x / x0;
@@ -76,7 +76,7 @@ static bool measured_key(const tutti_platform *p, const char *key, double sample
     return true;
 }
 
-/* Where part of a layer's outputs was not measured, it costs its share of the whole layer. */
+/* A part of a layer's outputs that was not measured costs its share of the whole layer. */
 static bool measured(const tutti_platform *p, const tutti_layer *l, double samples, int outputs,
                      tutti_pass_seconds *out)
 {
@@ -131,7 +131,7 @@ static tutti_pass_seconds streaming(const tutti_platform *p, const tutti_layer *
     return (tutti_pass_seconds){pass, 0, l->trains_below ? pass : 0};
 }
 
-/* Whose fraction of the peak a layer reaches; a convolution with nothing below has its own. */
+/* Whose fraction of the peak a layer reaches; a convolution with nothing below it has its own. */
 static tutti_rate_kind rate_kind(const tutti_layer *l)
 {
     int kind = TUTTI_RATE_KINDS - 1;
@@ -191,8 +191,8 @@ double tutti_platform_update(const tutti_platform *p, double count, int accesses
 
 /* ---- communicating ---- */
 
-/* (ranks-1)/ranks of the bytes leave every node and as many come in; the messages' start-up adds
- * up along the logarithm of the ranks. */
+/* (ranks-1)/ranks of the bytes leave every node and as many come in; the start-up of messages adds
+ * up with the logarithm of the ranks. */
 static double described_exchange(const tutti_platform *p, double ranks, double bytes)
 {
     if (ranks <= 1 || bytes <= 0) return 0;

@@ -1,4 +1,4 @@
-/* A platform as text, as platform.c reads it. */
+/* A platform as text, in the form that platform.c reads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* The platforms that came with the library: platforms/NAME.platform, made part of it when it is
- * built. */
+/* The platforms that come with the library: platforms/NAME.platform, built into it. */
 #ifndef TUTTI_PLAN_PLATFORMS_H
 #define TUTTI_PLAN_PLATFORMS_H
 

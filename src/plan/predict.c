@@ -1,5 +1,5 @@
-/* A step as a program for the timeline: what each layer computes, submits, waits for and moves,
- * with the seconds the platform says. Every node does the same, so one is enough. */
+/* A step as a program for the timeline: what each layer computes, submits, waits for and moves, and
+ * the seconds it takes on the platform. Every node does the same, so one is enough. */
 #include "plan/predict.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void add_op(builder *b, tutti_op_kind kind, int layer, double seconds)
     b->ops[b->op_count++] = (tutti_op){kind, layer, seconds};
 }
 
-/* ---- where activations lie and how they get there ---- */
+/* ---- where activations are and how they get there ---- */
 
 static int input_groups(const builder *b, int layer)
 {
@@ -45,8 +45,8 @@ static void place_layers(builder *b)
         b->lives[i] = b->net->layers[i].kind->follows ? input_groups(b, i) : b->plan->groups[i];
 }
 
-/* Partial sums a node sends of a gradient that a group's nodes must add up: one for each subtree
- * of its own features, in blocks (base/tree.h). */
+/* How many partial sums a node sends of a gradient that a group's nodes must add up: one for each
+ * subtree of its own features, in blocks (base/tree.h). */
 static int partial_sums(const builder *b, int layer)
 {
     const int members = b->plan->nodes / b->lives[layer];
@@ -61,8 +61,8 @@ static int partial_sums(const builder *b, int layer)
     return most;
 }
 
-/* Bytes every node receives so that layer 'layer' has its input: from features of a group to
- * whole samples (all-to-all), from the members' samples or features to the group's (gather). Or
+/* Bytes every node receives so that layer 'layer' has its input: from features of a group to whole
+ * samples (all-to-all), from the members' samples or features to the group's (part-broadcast). Or
  * so that the layer below has its gradient: the same back, partial sums instead of samples. */
 static double move_bytes(const builder *b, int layer, bool back)
 {
@@ -104,7 +104,7 @@ static double parameters_of(const builder *b, int layer)
     return (double)tutti_layer_floats(b->net, layer) * b->lives[layer] / b->plan->nodes;
 }
 
-/* Ranks of one host that hold all parameters add up gradients and update where they lie. */
+/* Ranks of one host that hold all parameters add up gradients and update in place. */
 static bool are_in_common(const builder *b)
 {
     const int nodes = b->plan->nodes;
@@ -232,7 +232,7 @@ static void run(builder *b)
     place_layers(b);
     b->in_common = are_in_common(b);
     for (int i = 0; i < b->net->layer_count; i++) set_layer(b, i);
-    const bool meets = b->plan->nodes > 1 && !b->in_common; /* there it takes next to nothing */
+    const bool meets = b->plan->nodes > 1 && !b->in_common; /* in common it costs next to nothing */
     const bool overlaps = meets && b->options->overlap;
     out->late = overlaps ? tutti_slack_layers(b->net, b->plan, out) : 0;
     out->input_s = tutti_platform_input(b->platform, b->net, samples_of(b, b->plan->nodes));

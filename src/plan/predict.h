@@ -28,7 +28,7 @@ typedef struct tutti_prediction {
     double step_s, compute_s, exposed_s, comm_s; /* step = compute + exposed */
     double input_s;                              /* of it outside the layers */
     double memory;                               /* bytes of a node */
-    int late; /* of the first so many layers the weight gradients come last: plan/slack.h */
+    int late; /* how many first layers compute their weight gradients last: plan/slack.h */
     int layers;
     tutti_layer_prediction layer[];
 } tutti_prediction;
@@ -38,7 +38,7 @@ tutti_status tutti_predict_step(tutti_prediction **out, const tutti_net *net,
                                 const tutti_predict_options *options) TUTTI_MUST_CHECK;
 void tutti_prediction_destroy(tutti_prediction **prediction);
 
-/* The plan with the least predicted step of the whole net, moves between layers included. Never
+/* The plan with the shortest predicted step of the whole net, moves between layers included. Never
  * predicted slower than plain data parallelism, which is taken unless another is 1 % faster. */
 tutti_status tutti_plan_search(tutti_plan **out, const tutti_net *net,
                                const tutti_platform *platform, int nodes,

@@ -1,8 +1,8 @@
-/* The best plan. Layers affect each other twice: an activation must move where two neighbours
- * live differently, and all gradients share one channel behind one computation. The first is a
+/* The best plan. Layers affect each other in two ways: an activation must move where two neighbours
+ * are split differently, and all gradients share one channel beside one computation. The first is a
  * chain, so dynamic programming finds its optimum: best[layer][G] = the cheapest way to have all
- * layers up to this one done with this one in G groups. The second is no sum over layers, so
- * the programme is run for several prices of a second of the channel (0: all hidden, 1: all
+ * layers up to this one done with this one in G groups. The second is not a sum over layers, so
+ * dynamic programming is run for several prices of a second on the channel (0: all hidden, 1: all
  * exposed), each result is timed as a whole step, and the best is improved layer by layer until
  * nothing helps. Plain data parallelism is one of the candidates, and wins against a plan that
  * promises hardly more: a split adds meetings of ranks, and no prediction is that exact. */
@@ -16,7 +16,7 @@
 
 enum { MOST_CHOICES = 64 };
 
-/* What a plan must gain over data parallelism to be chosen, of a step. */
+/* The part of a step that a plan must gain over data parallelism to be chosen. */
 static const double least_gain = 0.01;
 
 typedef struct search {
@@ -57,7 +57,7 @@ static tutti_status try_plan(search *s, bool *better)
 
 /* ---- dynamic programming over the layers that can be split ---- */
 
-/* What a layer costs in 'groups' groups when a second of the channel is worth 'price'. */
+/* What a layer costs in 'groups' groups when a second on the channel is worth 'price'. */
 static double own_cost(const search *s, int layer, int groups, double price)
 {
     const double members = (double)s->nodes / groups;
@@ -70,7 +70,7 @@ static double own_cost(const search *s, int layer, int groups, double price)
     return t.forward + t.weights + t.data + price * channel;
 }
 
-/* Moving a layer's input, forward and back, from where it lies to where it is needed. */
+/* Moving a layer's input, forward and back, from where it is to where it is needed. */
 static double move_cost(const search *s, int layer, int from, int to)
 {
     const double own =

@@ -3,16 +3,16 @@
 #include <math.h>
 
 static const double WANTED = 1.0 / 32; /* of a step's computing */
-static const double EXCHANGES = 4;     /* and so many times the layer's own exchange */
+static const double EXCHANGES = 4;     /* and this many times the layer's own exchange */
 
 static double all_passes(const tutti_pass_seconds *s)
 {
     return s->forward + s->weights + s->data;
 }
 
-/* With late layers up to k, layer i's slack is forward of all layers before it and the weights of
- * the late ones from behind it to k. 'enough' is how long the weights of all late layers must take
- * for those seen so far. */
+/* With late layers up to k, layer i's slack is the forward pass of all layers before it and the
+ * weight gradients of the late ones after it, up to k. 'enough' is how long the weight gradients of
+ * all late layers must take for those seen so far. */
 int tutti_slack_layers(const tutti_net *net, const tutti_plan *plan, const tutti_prediction *p)
 {
     double step = 0, forward = 0, weights = 0, enough = 0;

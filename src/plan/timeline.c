@@ -48,7 +48,7 @@ static void finish_phase(world *w, int i)
 }
 
 /* Lets the channel work for at most 'seconds', 'slower' times as slow as alone; returns how long it
- * did. Stops when a phase ends. */
+ * worked. Stops when a phase ends. */
 static double serve(world *w, double seconds, double slower)
 {
     const int i = most_urgent(w);

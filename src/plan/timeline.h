@@ -1,7 +1,7 @@
 /* What a step costs when computing and communication overlap.
  *
  * Two actors. The compute thread runs a program: computes, submits a layer's gradient, opens a
- * gate, waits for weights, takes part in an exchange it cannot go on without. The channel
+ * gate, waits for weights, takes part in an exchange that it cannot go on without. The channel
  * (communication thread and wire) serves what was submitted, the lowest layer first, and drops
  * what it is doing for something more urgent (in the engine: at the end of a chunk). A layer's
  * chain is a part-reduce, then, once the gate is open, a part-broadcast. The bubble is the time
@@ -11,8 +11,8 @@
  *   channel                             [fc8 reduce][fc8 bcast][fc7 ..   ^ must be done here
  *
  * Where cores are scarce, the channel's own work (adding, copying) is done by a core that would
- * else compute. Then the channel is slower beside computing than alone, and computing loses part of
- * the time the channel is busy. */
+ * otherwise compute. Then the channel is slower beside computing than alone, and computing loses
+ * part of the time that the channel is busy. */
 #ifndef TUTTI_PLAN_TIMELINE_H
 #define TUTTI_PLAN_TIMELINE_H
 
@@ -40,7 +40,7 @@ typedef struct tutti_chain {
 } tutti_chain;
 
 typedef struct tutti_channel {
-    double steals; /* of its busy time beside computing, what computing loses */
+    double steals; /* the part of its busy time beside computing that computing loses */
     double beside; /* times as slow beside computing as alone; below 1 counts as 1 */
     bool in_order; /* serves layers as submitted, not the lowest first */
 } tutti_channel;

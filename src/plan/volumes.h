@@ -5,7 +5,7 @@
 #include "nn/net.h"
 #include "plan/balance.h"
 
-/* Of a layer that multiplies nothing all is 0. */
+/* All 0 for a layer that multiplies nothing. */
 tutti_balance_layer tutti_balance_of(const tutti_net *net, const tutti_layer *layer);
 
 #endif
