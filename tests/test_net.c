@@ -273,11 +273,11 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: 'hi' is none of auto, he"},
         {"input 3\nx dropout 1.5\n", "t.net:2:11: 1.5 is not between 0 and"},
         {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},
-        {"input 3\n7 fc 3\n", "t.net:2:1: '7' is no name"},
+        {"input 3\n7 fc 3\n", "t.net:2:1: '7' is not a name"},
         {"input 3\nalpha fc 3\nb fc 3 from=alpah\n", "t.net:3:13: no layer 'alpah' above; did you "
                                                      "mean 'alpha'"},
         {"input 3\na fc 3\nb fc 4\ns add a b\n", "t.net:4:1: s: a is 3x1x1 and b is 4x1x1; they"},
-        {"input 3\na fc 3\ns add a\n", "t.net:3:8: add wants the names of two layers"},
+        {"input 3\na fc 3\ns add a\n", "t.net:3:8: add wants the names of two or more layers"},
         {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
         {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
         {"input 3\nl softmax\n", "t.net: the net has nothing to train"},

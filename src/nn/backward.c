@@ -28,7 +28,7 @@ static void compute_parameters(const job *j)
     }
 }
 
-/* Where the layer below ends in a ReLU and the kind does not see to it. */
+/* Where the layer below ends in a ReLU and the kind does not mask by it. */
 static void mask(const job *j)
 {
     const tutti_unit *unit = j->unit;
@@ -49,7 +49,7 @@ static void compute_data(const job *j)
     mask(j);
 }
 
-/* An activation behind the layer's own sum: dy becomes the gradient by that sum. */
+/* An activation after the layer's own sum: dy becomes the gradient by that sum. */
 static void deactivate(const job *j)
 {
     const tutti_kind *activation = j->unit->layer->activation;
@@ -57,12 +57,12 @@ static void deactivate(const job *j)
     tutti_input in;
     if (!activation || activation->is_gate) return; /* readers of y have masked dy */
     const tutti_call call = tutti_unit_call(j->m, j->unit, j->pass, TUTTI_PASS_WEIGHTS);
-    const tutti_call behind = tutti_activation_call(&call, &in);
-    activation->backward_data(&behind);
+    const tutti_call after = tutti_activation_call(&call, &in);
+    activation->backward_data(&after);
     tutti_unit_computed(j->m, j->unit, TUTTI_PASS_WEIGHTS, start);
 }
 
-/* Where an input has several readers their gradients are added, the last reader's first. */
+/* Where an input has several readers, their gradients are added, the last reader's first. */
 static void add_to_others(const job *j)
 {
     for (int k = 0; k < j->unit->layer->input_count; k++) {
@@ -122,8 +122,8 @@ static tutti_status release_weights(const job *j)
 }
 
 /* The weight gradient comes first, so that it can travel as long as possible. Only where the
- * gradient by the input must travel too, and everybody waits for that, it comes second, and the
- * weight gradient is computed meanwhile. */
+ * gradient by the input must travel, too, and everybody waits for it, does that one come first;
+ * the weight gradient is computed while it travels. */
 static tutti_status unit_backward(const job *j)
 {
     const tutti_unit *unit = j->unit;

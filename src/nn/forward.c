@@ -5,7 +5,7 @@
 
 /* ---- the input ---- */
 
-/* Images one after another, without the space that rounds them up. */
+/* Images one after another, without the filling between them. */
 static void make_tight(tutti_model *m, const tutti_pass *pass)
 {
     const size_t from = tutti_net_input_floats(m->net), to = tutti_shape_count(m->net->input);
@@ -41,7 +41,7 @@ const float *tutti_input_form(const tutti_model *m, const tutti_unit *unit, cons
 
 /* ---- what a kind gets ---- */
 
-/* The samples come from the caller, pass by pass; everything else has its place. */
+/* The samples come from the caller, pass by pass; everything else has a fixed place. */
 static void point_at_samples(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass)
 {
     for (int k = 0; k < unit->layer->input_count; k++)
@@ -97,8 +97,8 @@ static void compute(const tutti_call *call)
     tutti_input in;
     call->layer->kind->forward(call);
     if (!activation || call->relu) return;
-    const tutti_call behind = tutti_activation_call(call, &in);
-    activation->forward(&behind);
+    const tutti_call after = tutti_activation_call(call, &in);
+    activation->forward(&after);
 }
 
 tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pass *pass)

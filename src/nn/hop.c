@@ -96,7 +96,7 @@ tutti_status tutti_hops_init(const tutti_model *m, tutti_unit *unit, int k)
     const tutti_unit *below = from < 0 ? NULL : &m->units[from];
     const bool from_split = below && below->members > 1;
     const bool to_split = unit->members > 1;
-    if (to_split && !unit->layer->kind->splits) return TUTTI_OK; /* lives as below */
+    if (to_split && !unit->layer->kind->splits) return TUTTI_OK; /* placed like the one below */
     if (from_split && to_split && below->groups == unit->groups)
         return add_hop(m, unit, k, TUTTI_HOP_MERGE, unit);
     if (from_split) TUTTI_TRY(add_hop(m, unit, k, TUTTI_HOP_ASSEMBLE, below));
@@ -167,7 +167,7 @@ static const float *source(const tutti_model *m, const tutti_edge *edge, int h)
     return edge->from < 0 ? NULL : m->units[edge->from].y;
 }
 
-/* Where its gradient ends. */
+/* Where its gradient ends up. */
 static float *target(const tutti_edge *edge, int h)
 {
     return h > 0 ? edge->hops[h - 1].partial[0] : edge->dx_below;
@@ -301,7 +301,7 @@ tutti_status tutti_hops_forward(tutti_model *m, tutti_unit *unit, int k, const t
 
 /* ---- backward ---- */
 
-/* The own strip of a reduced gradient, masked by the ReLU it goes back through. */
+/* This member's strip of a reduced gradient, masked by the ReLU it goes back through. */
 static void take_strip(const tutti_model *m, const float *sum, size_t count, const float *mask,
                        float *to)
 {
@@ -311,7 +311,7 @@ static void take_strip(const tutti_model *m, const float *sum, size_t count, con
     else tutti_scale(exec, count, 1, sum, to);
 }
 
-/* Brings what leaves next to each other. */
+/* Brings what is sent next to each other. */
 static void hop_pack_back(const tutti_model *m, tutti_hop *hop)
 {
     if (hop->kind == TUTTI_HOP_ASSEMBLE)

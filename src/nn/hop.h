@@ -1,15 +1,15 @@
-/* How activations get from a layer that lives one way to one that lives another, and their
- * gradients back. A whole layer holds all features of the worker's own samples; a split one holds
- * some features of its group's samples; a split fully connected layer reads all features of its
- * group's samples.
+/* How activations get from one layer to another that is placed differently, and their gradients
+ * back. A whole layer holds all features of the worker's own samples; a split one holds some
+ * features of its group's samples; a split fully connected layer reads all features of its group's
+ * samples.
  *
- *   hop        from     to                    forward                 backward
- *   ASSEMBLE   split    whole                 all-to-all              all-to-all
- *   SHARE     whole    the group's samples   gather over samples     reduce over samples
- *   MERGE      split    the group's samples   gather over features    reduce over features
+ *   hop        from     to                    forward                   backward
+ *   ASSEMBLE   split    whole                 all-to-all                all-to-all
+ *   SHARE      whole    the group's samples   part-broadcast, samples   part-reduce, samples
+ *   MERGE      split    the group's samples   part-broadcast, features  part-reduce, features
  *
- * Between groups of different sizes lie two hops, ASSEMBLE and SHARE. What others must do is a
- * tutti_move; what is left, done here, is to bring features or samples next to each other. */
+ * Between groups of different sizes there are two hops, ASSEMBLE and SHARE. What others must do is
+ * a tutti_move; what is left, done here, is to bring features or samples next to each other. */
 #ifndef TUTTI_NN_HOP_H
 #define TUTTI_NN_HOP_H
 
@@ -27,7 +27,7 @@ typedef struct tutti_hop {
     int *samples;     /* [members + 1] member m has samples[m] .. samples[m+1]-1 of the group's */
     size_t *features; /* [members + 1] and these floats of a row; not for SHARE */
     size_t row;       /* floats of a whole row */
-    int leaves;       /* of the layer above; how many roots of them this member has */
+    int leaves;       /* of the layer above, and how many roots of them this member has */
     int root_count;   /* 1 for ASSEMBLE */
 
     float *x;        /* what comes out forward */
@@ -45,8 +45,8 @@ struct tutti_model;
 struct tutti_unit;
 struct tutti_pass;
 
-/* Finds out which hops input 'edge' of the unit needs. The unit and those below know how they
- * live. */
+/* Finds out which hops input 'edge' of the unit needs. The unit and those below know how they are
+ * placed. */
 tutti_status tutti_hops_init(const struct tutti_model *model, struct tutti_unit *unit,
                              int edge) TUTTI_MUST_CHECK;
 void tutti_hops_deinit(struct tutti_unit *unit, int edge);

@@ -1,5 +1,5 @@
-/* What a layer is, option by option: every option of a kind is in the table of the kind, so what
- * walks that table leaves nothing out. */
+/* What a layer is, option by option: every option of a kind is in the kind's table, so walking that
+ * table leaves nothing out. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Initial parameters: each number is a function of the seed, the layer, the parameter and its place
- * in torch's tensor, whoever holds it. */
+/* Initial parameters: each number depends on the seed, the layer, the parameter and its place in
+ * torch's tensor, whoever holds it. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -39,7 +39,7 @@ static void set_distribution(filler *f, const tutti_param *param, tutti_init ini
     else f->scale = own > 0 ? (double)own : 0.01;
 }
 
-/* Number 'at' of torch's tensor; 'drawn' keeps the pair it is of, for its neighbour. */
+/* Number 'at' of torch's tensor; 'drawn' keeps the pair it is from, for its neighbour. */
 static float draw(const filler *f, uint64_t at, double drawn[2])
 {
     if (f->how == CONSTANT) return (float)f->scale;

@@ -66,7 +66,7 @@ static tutti_status unknown_net(const char *name)
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", tutti_zoo[i].name);
     }
     return tutti_fail(TUTTI_ARGUMENT,
-                      "there is no net '%s'; known are %s, and any FILE.net (or a directory of "
+                      "there is no net '%s'; known: %s, and any FILE.net (or a directory of "
                       "them in TUTTI_MODELS)",
                       name, list);
 }

@@ -1,12 +1,12 @@
-/* Where everything of a step lies. All of it gets a place in one arena, by lifetimes: the forward
- * pass of layer i is time i, its backward pass time 2*layers-1-i, a late weight gradient time
- * 2*layers+i, and what does not live at the same time may share a place (nn/pack.h). An output
- * lives until its last reader, forward or backward. So little is needed in the backward pass:
+/* Where everything of a step is stored. All of it gets a place in one arena, by lifetimes: the
+ * forward pass of layer i is time i, its backward pass time 2*layers-1-i, a late weight gradient
+ * time 2*layers+i, and things that are not alive at the same time may share a place (nn/pack.h). An
+ * output is alive until its last reader, forward or backward. The backward pass needs little:
  *
  *   - a ReLU has no backward pass: whoever reads its output zeroes the gradient where its own
  *     input is not positive;
  *   - max pooling keeps 16 bits per output and masks by its output, so the large output of a
- *     convolution in front of it dies at once;
+ *     convolution before it is soon free;
  *   - dropout draws its numbers again;
  *   - elementwise layers work in place where nobody else needs what they overwrite. */
 #include "base/memory.h"
@@ -62,8 +62,8 @@ static unsigned again(const tutti_layer *layer)
     return layer->kind->again | (layer->activation ? layer->activation->again : 0);
 }
 
-/* May the unit write over its input? Those below must not read it again, and if they mask by it the
- * signs must stay: the unit keeps them, or they do not mask. */
+/* May the unit overwrite its input? Those below must not read it again, and if they mask by it, the
+ * unit must keep its signs. */
 static bool works_in_place(const tutti_model *m, const tutti_unit *unit)
 {
     const int from = unit->edges[0].from;
@@ -81,7 +81,7 @@ static bool is_gated(const tutti_model *m, const tutti_edge *edge)
     return edge->from != TUTTI_NET_INPUT && tutti_ends_in_gate(m->units[edge->from].layer);
 }
 
-/* Does the unit's backward pass read this input? Its own output? A gate passes its gradient on:
+/* Does the unit's backward pass read this input, or its own output? A gate passes its gradient on:
  * readers have masked it by an output that is positive only where the input is. */
 static bool needs_x(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
 {
@@ -130,8 +130,8 @@ static void plan_input(planner *p, int i, int edge)
         lives_at(p, *lease, weights_time(m, i));
 }
 
-/* What a layer reads, forward and perhaps backward: with hops between, the layer reads the last
- * hop's copy, and what goes into a hop is needed again where the hop masks by it. */
+/* What a layer reads, forward and perhaps backward: with hops in between it reads the last hop's
+ * copy, and what goes into a hop is needed again where the hop masks by it. */
 static void plan_reading(planner *p, int i, int k)
 {
     tutti_model *m = p->model;
@@ -181,7 +181,7 @@ static void plan_hops_back(planner *p, tutti_edge *edge, int now)
     }
 }
 
-/* From above: where the gradients by the unit's inputs go. */
+/* Where the gradients by the unit's inputs go. */
 static void plan_gradients(planner *p, int i)
 {
     tutti_model *m = p->model;

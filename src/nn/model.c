@@ -98,7 +98,7 @@ static tutti_status init_edges(const tutti_model *m, tutti_unit *unit)
     return TUTTI_OK;
 }
 
-/* ---- how a layer lives ---- */
+/* ---- how a layer is placed ---- */
 
 static void live_whole(const tutti_model *m, tutti_unit *unit)
 {

@@ -1,27 +1,27 @@
 /* A model: a net with its parameters and the memory to run it, on one worker's share of the
- * minibatch. It computes; when something is ready or needed it calls the functions it was given,
- * and knows nothing of those behind them.
+ * minibatch. It computes; when something is ready or needed, it calls the functions it was given
+ * and knows nothing of what they do.
  *
- * Samples. The global minibatch of 'batch' samples is cut into 'grains' grains, grain g being
- * samples tutti_share_begin(batch, grains, g) and on. Worker w of W owns the grains from
+ * Samples. The global minibatch of 'batch' samples is cut into 'grains' grains; grain g begins at
+ * sample tutti_share_begin(batch, grains, g). Worker w of W owns the grains from
  * tutti_share_begin(grains, W, w) on, and computes on their samples. The gradient of a layer is a
  * sum over grains in the order of base/tree.h; a worker has one partial gradient per root of its
  * run of grains (tutti_model_roots): one when W and grains are powers of two.
  *
- * Parameters lie in one flat buffer, layer after layer as in nn/net.h; each layer's region is
- * contiguous, a multiple of 16 floats, and padding is zero and stays zero (its
- * gradient is zero). The gradients have the same layout.
+ * Parameters are in one flat buffer, layer after layer as in nn/net.h; each layer's region is
+ * contiguous, a multiple of 16 floats; padding is zero and stays zero (its gradient is zero). The
+ * gradients have the same layout.
  *
  * Split layers. A fully connected layer may be split over groups of workers: W workers make
  * 'groups' groups of M = W/groups consecutive workers; a group works on the samples of all its
- * members, and member m holds only the output features of leaves tutti_share_begin(leaves, M, m)
- * and on, leaves being whole blocks of TUTTI_FC_LEAF features. groups == W (or 0) is a whole layer
- * on the worker's own samples; groups == 1 splits features over everybody. Elementwise layers
- * (relu, sigmoid, tanh, dropout) behind a split layer work on its features where they are. The
- * model's flat buffer then holds only the member's features of that layer, and its roots are those
- * of the group's grains, to be reduced among the members of equal place across groups. Between
- * layers that live differently data must move: such a move is described by a tutti_move, whose
- * buffers the model provides and which hooks.move carries out. */
+ * members, and member m holds only the output features of the leaves from
+ * tutti_share_begin(leaves, M, m) on, leaves being whole blocks of TUTTI_FC_LEAF features.
+ * groups == W (or 0) is a whole layer on the worker's own samples; groups == 1 splits features over
+ * everybody. Elementwise layers (relu, sigmoid, tanh, dropout) after a split layer work on its
+ * features where they are. The model's flat buffer then holds only the member's features of that
+ * layer, and its roots are those of the group's grains, to be reduced among the members at the same
+ * place in every group. Between layers that are placed differently data must move: a tutti_move
+ * describes it, the model provides its buffers, and hooks.move carries it out. */
 #ifndef TUTTI_NN_MODEL_H
 #define TUTTI_NN_MODEL_H
 
@@ -53,7 +53,7 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *gradient_ready;   /* its gradient is complete */
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
-    tutti_layer_hook *start_move;       /* it will be asked for soon: begin if you can */
+    tutti_layer_hook *start_move;       /* the move will be asked for soon: begin it if you can */
     /* a layer was computed, without moves and other hooks; by the clock of base/clock.h */
     void (*computed)(void *user, int layer, tutti_layer_pass pass, double begin, double end);
 } tutti_model_hooks;
@@ -69,7 +69,7 @@ typedef struct tutti_stand_in {
 } tutti_stand_in;
 
 typedef struct tutti_model_options {
-    const tutti_kernels *row; /* borrowed, as everything here */
+    const tutti_kernels *row; /* borrowed, like everything here */
     tutti_team *team;         /* NULL is the caller alone */
     tutti_caches caches;
     int batch, grains;   /* of the global minibatch */
@@ -77,7 +77,7 @@ typedef struct tutti_model_options {
     bool forward_only;   /* no gradients, and much less memory */
     uint64_t seed;       /* of dropout */
     const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
-    int late; /* of the whole layers among the first so many the weight gradients come after all */
+    int late; /* this many first layers, if whole, compute their weight gradients after all */
               /* gradients by inputs, the first layer's first: see plan/slack.h */
     float *parameters, *gradients; /* zeroed memory for them, which outlives the model; NULL: it */
                                    /* takes its own */
@@ -85,7 +85,7 @@ typedef struct tutti_model_options {
     const tutti_stand_in *stand_in; /* NULL computes */
 } tutti_model_options;
 
-/* The largest power of two that leaves at least 4 samples a grain; 1 for a smaller batch. */
+/* The largest power of two that leaves at least 4 samples per grain; 1 for a smaller batch. */
 int tutti_default_grains(int batch);
 
 /* Does every worker get a grain? Else TUTTI_ARGUMENT, with what would do. */
@@ -111,7 +111,7 @@ tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
 
 const tutti_net *tutti_model_net(const tutti_model *model);
 
-/* This worker's samples of the minibatch: place of the first, and how many. */
+/* This worker's samples of the minibatch: the place of the first, and how many. */
 int tutti_model_first_sample(const tutti_model *model);
 int tutti_model_samples(const tutti_model *model);
 
@@ -146,9 +146,9 @@ int tutti_model_roots(const tutti_model *model, int layer,
                       tutti_subtree roots[TUTTI_TREE_MAX_ROOTS]);
 float *tutti_model_gradient(tutti_model *model, int layer, int root);
 
-/* Initial parameters: each is a function of (seed, layer, its place in torch's tensor). The net's
- * own init= comes first, then 'init' (TUTTI_INIT_AUTO to choose by layer); 'std' is for Gaussian,
- * 0 means 0.01. */
+/* Initial parameters: each depends only on the seed, the layer and its place in torch's tensor. The
+ * net's own init= comes first, then 'init' (TUTTI_INIT_AUTO to choose by layer); 'std' is for
+ * Gaussian, 0 means 0.01. */
 void tutti_model_init(tutti_model *model, uint64_t seed, tutti_init init, float std);
 
 /* To and from torch's layout (the dims of tutti_param). The tensor is the whole one, 'count'
@@ -158,8 +158,8 @@ void tutti_model_import(const tutti_model *model, int param, const float *torch,
 void tutti_model_export(const tutti_model *model, int param, const float *flat, float *torch);
 
 /* The same for some rows only ('torch' points at row 'first'), and of them only what is among
- * floats begin .. end-1 of the flat buffer ('strip' points at float 'begin'). 'first' is the first
- * row of a block of 16 of the model's own, 'end' the next such or the last the model holds. */
+ * floats begin .. end-1 of the flat buffer ('strip' points at float 'begin'). 'first' begins a
+ * block of 16 of the model's own rows; 'end' begins another, or ends what the model holds. */
 void tutti_model_import_rows(const tutti_model *model, int param, tutti_rows rows,
                              const float *torch, size_t begin, size_t end, float *strip);
 void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows rows, size_t begin,
@@ -175,7 +175,7 @@ tutti_status tutti_model_train(tutti_model *model, uint32_t step, const float *s
                                const int32_t *labels) TUTTI_MUST_CHECK;
 
 /* Forward only, without dropout, on n <= tutti_model_samples() samples; labels may be NULL. With
- * split layers all members of a group must call it equally often; n may differ, and be 0. */
+ * split layers all members of a group must call it equally often; n may differ, and may be 0. */
 tutti_status tutti_model_evaluate(tutti_model *model, int n, const float *samples,
                                   const int32_t *labels) TUTTI_MUST_CHECK;
 
@@ -206,7 +206,7 @@ typedef struct tutti_nonfinite {
     int sample; /* in the global minibatch; -1 where it is not known */
 } tutti_nonfinite;
 
-/* What was odd in the first step whose loss on this worker was not finite; kind NOTHING: no such
+/* What was not finite in the first step whose loss on this worker was not; kind NOTHING: no such
  * step yet. */
 tutti_nonfinite tutti_model_nonfinite(const tutti_model *model);
 
@@ -217,31 +217,31 @@ typedef struct tutti_layer_times {
 tutti_layer_times tutti_model_times(const tutti_model *model, int layer);
 void tutti_model_reset_times(tutti_model *model);
 
-/* ---- moves between layers that live differently ---- */
+/* ---- moves between layers that are placed differently ---- */
 
 typedef enum tutti_move_kind {
-    /* part-broadcast inside the group: every member brings its strip of 'whole' */
+    /* part-broadcast inside the group: every member has its strip of 'whole' */
     TUTTI_MOVE_BROADCAST,
     /* part-reduce inside the group: partial sums, one per root of the member's run of 'leaves';
-     * the member's strip of the total ends in partials[0] */
+     * the member's strip of the total ends up in partials[0] */
     TUTTI_MOVE_REDUCE,
     /* all-to-all inside the group */
     TUTTI_MOVE_ALLTOALL
 } tutti_move_kind;
 
-/* One move, called several times a step always with the same buffers. 'cuts' have members + 1
- * entries, in floats. All of it belongs to the model. */
+/* One move, always with the same buffers. 'cuts' have members + 1 entries, in floats. All of it
+ * belongs to the model. */
 typedef struct tutti_move {
     const char *name; /* "fc6 gather" */
     int layer;        /* the layer that needs it */
     bool backward;
     tutti_move_kind kind;
     int groups, members;
-    float *whole; /* gather */
-    int leaves;   /* reduce: over blocks of TUTTI_FC_LEAF features */
+    float *whole; /* part-broadcast */
+    int leaves;   /* part-reduce: over blocks of TUTTI_FC_LEAF features */
     int partial_count;
     float *const *partials;
-    const size_t *cuts; /* gather, reduce: member m owns cuts[m] .. cuts[m+1]-1 */
+    const size_t *cuts; /* of both: member m owns cuts[m] .. cuts[m+1]-1 */
     const float *send;  /* all-to-all */
     const size_t *send_cuts;
     float *receive;

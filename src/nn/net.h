@@ -1,5 +1,5 @@
 /* A net as a pure description: what each layer is, what goes in and comes out, which parameters
- * it has and where they lie. Nothing here computes or allocates activations; the executor is
+ * it has and where they are. Nothing here computes or allocates activations; the executor is
  * nn/model.h. The planner reads these structures, too. */
 #ifndef TUTTI_NN_NET_H
 #define TUTTI_NN_NET_H
@@ -24,17 +24,17 @@ enum {
 /* ---- parameters ---- */
 
 typedef enum tutti_init {
-    TUTTI_INIT_AUTO,     /* what suits the activation behind the layer's sum */
+    TUTTI_INIT_AUTO,     /* what suits the activation after the layer's sum */
     TUTTI_INIT_HE,       /* normal, variance 2 / fan_in */
     TUTTI_INIT_XAVIER,   /* uniform, variance 2 / (fan_in + fan_out) */
     TUTTI_INIT_GAUSSIAN, /* normal, a given deviation */
     TUTTI_INIT_CONSTANT
 } tutti_init;
 
-/* Words of the first four, in this order, NULL behind them: for texts and options. */
+/* Words for the first four, in this order, then NULL: for texts and options. */
 extern const char *const tutti_init_words[];
 
-/* Where a parameter comes from at first. */
+/* How a parameter is initialised. */
 typedef struct tutti_fill {
     tutti_init init;
     float value; /* of a constant; the deviation of a Gaussian, 0: as asked, else 0.01 */
@@ -42,12 +42,12 @@ typedef struct tutti_fill {
 
 typedef enum tutti_role {
     TUTTI_TRAINED, /* has a gradient and what the optimizer keeps */
-    TUTTI_KEPT     /* goes along: running statistics */
+    TUTTI_KEPT     /* stored but not trained: running statistics */
 } tutti_role;
 
-/* A parameter tensor: what others call it, and where its floats lie in the flat buffer of all
- * parameters. In the buffer every layer's region is its trained parameters, then its kept ones, in
- * the order its kind names them, each rounded up to 16 floats; filled-up places are zero. */
+/* A parameter tensor: what others call it, and where its floats are in the flat buffer of all
+ * parameters. There every layer's region has its trained parameters, then its kept ones, in the
+ * order in which its kind names them, each rounded up to 16 floats; filling is zero. */
 typedef struct tutti_param {
     char *name; /* torch's: "conv1.weight" */
     int layer;
@@ -66,8 +66,8 @@ typedef struct tutti_param {
 
 /* How a layer wants the net's input, where it reads that. */
 typedef enum tutti_form {
-    TUTTI_FORM_BLOCKED, /* [c/16][h][w][16], as every other activation */
-    TUTTI_FORM_COMPACT, /* [h][w][c], image behind image */
+    TUTTI_FORM_BLOCKED, /* [c/16][h][w][16], like every other activation */
+    TUTTI_FORM_COMPACT, /* [h][w][c], image after image */
     TUTTI_FORM_AS_READ  /* as the data gives it */
 } tutti_form;
 
@@ -96,12 +96,12 @@ struct tutti_net {
     int layer_count, param_count, setting_count;
     int layer_room, param_room, setting_room; /* of the arrays */
     tutti_layer *layers;         /* in the text's order: inputs come first; the last is the loss */
-    tutti_param *params;         /* layer by layer, as they lie in the flat buffer */
+    tutti_param *params;         /* layer by layer, in the order of the flat buffer */
     tutti_net_setting *settings; /* "default" lines */
     size_t param_floats;         /* of the flat buffer */
 };
 
-/* What the net suggests by lines "default KEY VALUE", and the usual where it says nothing. */
+/* What the net suggests with lines "default KEY VALUE", and the usual values for the rest. */
 typedef struct tutti_suggested {
     int batch;
     double epochs, lr, weight_decay, clip;
@@ -116,10 +116,10 @@ tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net) TUT
  * [n][c/16][h][w][16], vectors thus [n][c rounded up to 16]. */
 bool tutti_net_input_is_compact(const tutti_net *net);
 
-/* Floats from one sample of the input to the next: images rounded up to 16 too. */
+/* Floats from one sample of the input to the next: images are rounded up to 16, too. */
 size_t tutti_net_input_floats(const tutti_net *net);
 
-/* Values of a shape, and floats of it in the blocked layout. */
+/* The number of values of a shape, and of its floats in the blocked layout. */
 static inline size_t tutti_shape_count(tutti_shape s)
 {
     return (size_t)s.c * (size_t)s.h * (size_t)s.w;
@@ -131,16 +131,16 @@ static inline size_t tutti_shape_floats(tutti_shape s)
     return blocks * TUTTI_BLOCK * (size_t)s.h * (size_t)s.w;
 }
 
-/* What input number 'input' of the layer is. */
+/* The shape of input number 'input' of the layer. */
 tutti_shape tutti_layer_input_shape(const tutti_net *net, const tutti_layer *layer, int input);
 
-/* A layer's floats in the flat buffer: all its parameters, contiguous. 0 for none. */
+/* A layer's floats in the flat buffer: all its parameters, contiguous. 0 if it has none. */
 size_t tutti_layer_offset(const tutti_net *net, int layer);
 size_t tutti_layer_floats(const tutti_net *net, int layer);
 size_t tutti_layer_trained(const tutti_net *net,
                            int layer); /* of these the first, with gradients */
 
-/* Has it parameters that are trained? */
+/* Does it have parameters that are trained? */
 bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer);
 
 /* May the layer be split over groups of workers/groups workers each, which hold whole blocks of
@@ -159,15 +159,15 @@ int tutti_net_find_param(const tutti_net *net, const char *name);
 
 /* ---- identity.c: what a layer is, option by option ---- */
 
-/* The value of an option or of the argument of the layer's kind by its name ("kernel", "rate"), the
+/* The value of the layer's option or argument of that name ("kernel", "rate"); 'index' chooses the
  * first or second number of a pair; a flag is 0 or 1. NaN if the kind has none of that name. */
 double tutti_layer_number(const tutti_layer *layer, const char *name, int index);
 
-/* What makes two nets compute the same: layers, options, shapes, parameters; not comments and
- * suggestions. */
+/* A hash of what makes two nets compute the same: layers, options, shapes, parameters; not of
+ * comments and suggestions. */
 tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX]) TUTTI_MUST_CHECK;
 
-/* Takes the noise out of training: dropout and its like do nothing any more. */
+/* Takes the noise out of training: dropout and the like no longer do anything. */
 void tutti_net_still(tutti_net *net);
 
 #endif

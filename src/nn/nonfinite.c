@@ -1,9 +1,9 @@
 /* When the loss is not a number: which layer was first?
  *
- * Outputs that nobody reads again are gone by the end of the forward pass, so the pass is done
- * again, layer by layer, and stopped at the first odd one: same inputs, same parameters, same
- * values. Layers behind a move between workers cannot be done again by one worker alone; of these
- * what arrived by the move and what is still there of the outputs are looked at. */
+ * Outputs that nobody reads again are gone by the end of the forward pass, so the pass is repeated,
+ * layer by layer, up to the first nonfinite output: same inputs, same parameters, same values. One
+ * worker alone cannot repeat layers that follow a move between workers; for these it looks at what
+ * arrived by the move and at the outputs that are still there. */
 #include <math.h>
 
 #include "nn/unit.h"
@@ -22,39 +22,40 @@ static bool has_hops(const tutti_unit *unit)
     return false;
 }
 
-static bool find_in_samples(const tutti_model *m, const tutti_pass *pass, tutti_nonfinite *odd)
+static bool find_in_samples(const tutti_model *m, const tutti_pass *pass, tutti_nonfinite *found)
 {
     const size_t each = tutti_net_input_floats(m->net), count = (size_t)pass->n * each;
     const size_t at = first_nonfinite(pass->samples, count);
     if (at == count) return false;
-    *odd = (tutti_nonfinite){TUTTI_NONFINITE_SAMPLE, -1, m->first_sample + (int)(at / each)};
+    *found = (tutti_nonfinite){TUTTI_NONFINITE_SAMPLE, -1, m->first_sample + (int)(at / each)};
     return true;
 }
 
 /* A layer with parameters keeps what it reads for its backward pass. */
-static bool find_in_arrivals(const tutti_unit *unit, tutti_nonfinite *odd)
+static bool find_in_arrivals(const tutti_unit *unit, tutti_nonfinite *found)
 {
     const tutti_edge *edge = &unit->edges[0];
     if (!unit->region.count || !edge->hop_count || edge->from == TUTTI_NET_INPUT) return false;
     const tutti_hop *last = &edge->hops[edge->hop_count - 1];
     const size_t count = tutti_hop_floats(last);
     if (first_nonfinite(last->x, count) == count) return false;
-    *odd = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, edge->from, -1};
+    *found = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, edge->from, -1};
     return true;
 }
 
-static bool find_in_unit(const tutti_model *m, const tutti_unit *unit, int n, tutti_nonfinite *odd)
+static bool find_in_unit(const tutti_model *m, const tutti_unit *unit, int n,
+                         tutti_nonfinite *found)
 {
     const int layer = (int)(unit - m->units);
     const size_t own = unit->region.count, count = (size_t)n * unit->count;
     if (own && first_nonfinite(m->parameters + unit->region.offset, own) < own) {
-        *odd = (tutti_nonfinite){TUTTI_NONFINITE_PARAMETERS, layer, -1};
+        *found = (tutti_nonfinite){TUTTI_NONFINITE_PARAMETERS, layer, -1};
         return true;
     }
     const size_t at = first_nonfinite(unit->y, count);
     if (at == count) return false;
-    *odd = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, layer,
-                             unit->first_sample + (int)(at / unit->count)};
+    *found = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, layer,
+                               unit->first_sample + (int)(at / unit->count)};
     return true;
 }
 

@@ -19,8 +19,8 @@ static int meet(const tutti_lease *a, const tutti_lease *b)
     return a->begin <= b->end && b->begin <= a->end;
 }
 
-/* The start of the smallest gap for 'lease' among the 'placed' ones, which are in order of
- * offset; behind all of them if there is none. */
+/* The start of the smallest gap for 'lease' among the 'placed' ones, which are in the order of
+ * their offsets; after all of them if there is none. */
 static size_t best_gap(const tutti_lease *lease, const tutti_lease *leases, const int *placed,
                        int count)
 {

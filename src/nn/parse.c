@@ -1,11 +1,11 @@
-/* Nets from text. The grammar, one statement a line, '#' starts a comment:
+/* Nets from text. The grammar, one statement per line; '#' starts a comment:
  *
  *     input C H W             or: input FEATURES                 first of all
  *     default KEY VALUE       a hyperparameter 'tutti train' uses unless told otherwise
  *     NAME KIND [ARGUMENT ...] [key=value ...] [flag ...]        a layer
  *
  * A layer's input is the layer before it, or from=NAME; add and concat name theirs as arguments.
- * What a kind takes stands in its record (kinds/kind.h): its table of options is the parser, the
+ * What a kind takes is in its record (kinds/kind.h): its table of options is the parser, the
  * checker and the advice. */
 #include "nn/parse.h"
 
@@ -34,7 +34,7 @@ typedef struct parser {
 
 /* ---- names ---- */
 
-/* How many letters must be added, dropped or changed to make b of a; no name is longer than
+/* How many letters must be added, dropped or changed to turn a into b; no name is longer than
  * MAX_NAME. */
 static int distance(tutti_word a, const char *b)
 {
@@ -100,10 +100,11 @@ static tutti_status check_name(const parser *p, tutti_word name)
     for (int i = 0; i < name.length; i++)
         good &= isalnum((unsigned char)name.start[i]) || strchr("_-.", name.start[i]);
     if (!good)
-        return tutti_text_fail(p->text, name,
-                               "'%.*s' is no name: a letter, then letters, digits, '_', '-', '.', "
-                               "at most %d",
-                               name.length < 40 ? name.length : 40, name.start, MAX_NAME);
+        return tutti_text_fail(
+            p->text, name,
+            "'%.*s' is not a name: a letter, then letters, digits, '_', '-', '.', "
+            "at most %d",
+            name.length < 40 ? name.length : 40, name.start, MAX_NAME);
     if (is_activation(p, name))
         return tutti_text_fail(p->text, name,
                                "'%.*s' is a word of the language: give the layer another name",
@@ -151,11 +152,11 @@ static tutti_status parse_names(const parser *p, tutti_layer *layer)
     }
     if (layer->input_count < 2)
         return tutti_text_fail(p->text, tutti_text_peek(p->text),
-                               "%s wants the names of two layers or more", layer->kind->word);
+                               "%s wants the names of two or more layers", layer->kind->word);
     return TUTTI_OK;
 }
 
-/* What stands between the kind and the options. */
+/* What comes between the kind and the options. */
 static tutti_status parse_argument(const parser *p, tutti_layer *layer)
 {
     const tutti_kind *kind = layer->kind;
@@ -166,7 +167,7 @@ static tutti_status parse_argument(const parser *p, tutti_layer *layer)
     return tutti_text_value(p->text, &kind->argument, word, layer->options);
 }
 
-/* What every line may say; the kind's own options are read behind it. */
+/* What every line may say; the kind's own options come after it in memory. */
 typedef struct line {
     bool activated[MAX_ACTIVATIONS];
     tutti_word from;

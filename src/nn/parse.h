@@ -6,7 +6,7 @@
 #include "nn/kinds/kind.h"
 
 /* Fills the empty 'net' from 'text', which messages call 'where', with layers of the kinds given:
- * tutti_kinds, or a test's own. What a failed call leaves in 'net' is fit for tutti_net_destroy. */
+ * tutti_kinds, or a test's own. After a failure 'net' can still be given to tutti_net_destroy. */
 tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where,
                             const tutti_kind *const *kinds) TUTTI_MUST_CHECK;
 

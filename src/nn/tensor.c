@@ -4,7 +4,7 @@
 #include "nn/unit.h"
 
 /* Rows of a parameter that a model holds, as a tensor of their own: its shape, where it is in the
- * flat buffer, and how far into torch's tensor it begins. */
+ * flat buffer, and where in torch's tensor it begins. */
 typedef struct part {
     tutti_weight_shape shape;
     size_t offset, count;
@@ -35,7 +35,7 @@ void tutti_model_export(const tutti_model *m, int param, const float *flat, floa
     tutti_weights_to_torch(m->options.team, &p.shape, flat + p.offset, torch + p.torch_offset);
 }
 
-/* The part that is these rows, as a tensor of its own. */
+/* These rows as a tensor of their own. */
 static part rows_of(const tutti_model *m, int param, tutti_rows rows)
 {
     part p = part_of(m, param);

@@ -1,5 +1,5 @@
 /* The inside of a model: one unit per layer. Shared by model.c (making one), memory.c (where
- * everything lies), forward.c and backward.c (running it), tensor.c (its parameters). */
+ * everything is placed), forward.c and backward.c (running it), tensor.c (its parameters). */
 #ifndef TUTTI_NN_UNIT_H
 #define TUTTI_NN_UNIT_H
 
@@ -8,15 +8,15 @@
 #include "nn/kinds/kind.h"
 #include "nn/model.h"
 
-/* How a unit's input gets to it and the gradient by it back; what its kind sees of it is the
+/* How one input gets to a unit, and the gradient by it back; what the unit's kind sees of it is the
  * tutti_input of the same number. */
 typedef struct tutti_edge {
     int from;        /* the layer, or TUTTI_NET_INPUT */
     bool wants_dx;   /* there is something to train below */
-    bool adds;       /* others write to that gradient before: add to it */
-    float *dx_below; /* where the gradient must get: its place, or a spare one if it adds */
+    bool adds;       /* others have written to that gradient before: add to it */
+    float *dx_below; /* where the gradient must go: its place, or a spare one if it adds */
     int dx_lease;    /* of dx_below; -1 for none */
-    int hop_count;   /* between the two, when the layers live differently */
+    int hop_count;   /* between the two, when the layers are placed differently */
     tutti_hop hops[TUTTI_MAX_HOPS];
 } tutti_edge;
 
@@ -69,7 +69,7 @@ struct tutti_model {
     size_t arena_bytes, separate_bytes;
     bool measure_only; /* plan, but take nothing */
 
-    /* The input as some layers want it: without the space between images, in blocks. */
+    /* The input in the forms that some layers want: without space between images, in blocks. */
     float *tight, *blocked;
     int tight_lease, blocked_lease;
 
@@ -97,13 +97,13 @@ static inline bool tutti_ends_in_gate(const tutti_layer *layer)
     return (layer->activation ? layer->activation : layer->kind)->is_gate;
 }
 
-/* The samples a unit computes on in a pass: a group always does all of its own. */
+/* How many samples a unit computes on in a pass: a group always does all of its own. */
 static inline int tutti_unit_samples(const tutti_unit *unit, int n)
 {
     return unit->members > 1 ? unit->samples : n;
 }
 
-/* After a forward pass whose loss is not finite, before anything of it is gone: sets the model's
+/* After a forward pass whose loss is not finite, while all of it is still there: sets the model's
  * nonfinite, unless an earlier step has. Not collective. */
 void tutti_model_find_nonfinite(tutti_model *model, const tutti_pass *pass);
 
@@ -120,10 +120,10 @@ static inline bool tutti_unit_stand_in(const tutti_model *model, const tutti_uni
     return stand_in != NULL;
 }
 
-/* Gives every unit its leases of the arena; then their addresses, when the arena is there. */
+/* Gives every unit its leases of the arena; later their addresses, when the arena exists. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;
 
-/* Which copies of the net's input its readers want, besides it as it is (nn/net.h). */
+/* Which copies of the net's input its readers want, besides the input itself (nn/net.h). */
 bool tutti_unit_wants_tight(const tutti_model *model, const tutti_unit *unit);
 bool tutti_unit_wants_blocked(const tutti_model *model, const tutti_unit *unit);
 
@@ -135,7 +135,8 @@ const float *tutti_input_form(const tutti_model *model, const tutti_unit *unit,
 tutti_call tutti_unit_call(const tutti_model *model, tutti_unit *unit, const tutti_pass *pass,
                            tutti_layer_pass which);
 
-/* The same for the activation behind its sum: on its output, in place. 'in' is room for it. */
+/* The same for the activation after its sum: on its output, in place. 'in' is room for its
+ * input. */
 tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in);
 
 /* What must happen before the first layer, the layers one by one, all of them. */

@@ -1,4 +1,4 @@
-/* The nets that came with the library: models/NAME.net, made part of it when it is built. */
+/* The nets that come with the library: models/NAME.net, built into it. */
 #ifndef TUTTI_NN_ZOO_H
 #define TUTTI_NN_ZOO_H
 

@@ -1,5 +1,5 @@
-/* Fully connected layer. An image is flattened in torch's order, channel, row, column; it is read
- * as it lies, and the weights are laid out for that (kernel/layout.h). */
+/* Fully connected layer. An image is flattened in torch's order: channel, row, column; it is read
+ * as it is stored, and the weights are laid out for that (kernel/layout.h). */
 #include "kernel/fc.h"
 
 #include "base/memory.h"

@@ -1,13 +1,13 @@
 /* A kind of layer is one record, in one file of this folder: the words and options of its text, its
  * shapes, parameters and cost, and the functions that run it. All that others must know of a kind
- * stands in its record; nobody outside asks which kind a layer is. A new kind is its file and its
- * name in meson.build here, which makes the table of all kinds; an elementwise one besides its
- * kernel in kernel/elementwise_tmpl.c and its line in kernel/ops_kernels.h.
+ * is in its record; nobody outside asks which kind a layer is. A new kind is its file and its name
+ * in meson.build here, which makes the table of all kinds; an elementwise one also needs its kernel
+ * in kernel/elementwise_tmpl.c and its line in kernel/ops_kernels.h.
  *
  * A kind's functions get a tutti_call and know no model, no moves between workers and no ranks. The
- * executor (forward.c, backward.c, memory.c, hop.c) does the rest: it brings inputs where they are
- * read, adds the gradients of several readers, masks gradients by the ReLU below, runs a fused
- * activation, which is simply another kind, and decides from the record what lies where. */
+ * executor (forward.c, backward.c, memory.c, hop.c) does the rest: it brings inputs to where they
+ * are read, adds the gradients of several readers, masks gradients by the ReLU below, runs a fused
+ * activation, which is simply another kind, and decides from the record what is stored where. */
 #ifndef TUTTI_NN_KINDS_KIND_H
 #define TUTTI_NN_KINDS_KIND_H
 
@@ -73,19 +73,20 @@ struct tutti_kind {
 
     /* ---- text ---- */
 
-    tutti_key argument;    /* stands behind the word; no name: nothing does */
+    tutti_key argument;    /* follows the word; no name: there is none */
     const char *wants;     /* what a complaint calls the argument: "a number of features" */
     const tutti_key *keys; /* into the options; NULL: none. All of them are part of a net's hash */
     size_t options_size;
     const void *defaults;  /* parsing starts from these */
-    bool names_inputs;     /* two names or more stand behind the word */
+    bool names_inputs;     /* two or more names follow the word */
     bool takes_activation; /* may end in one: "relu" */
     bool is_activation;    /* may be one, with default options; then it works in place */
 
     /* ---- description ---- */
 
-    /* Sets out, macs and form, fills up options and adds the parameters. 'layer' is the last of the
-     * net, with its inputs. Failures are sentences that name the layer; the caller adds where. */
+    /* Sets out, macs and form, completes the options and adds the parameters. 'layer' is the last
+     * of the net, with its inputs. Failures are sentences that name the layer; the caller adds
+     * where. */
     tutti_status (*complete)(tutti_net *net, tutti_layer *layer);
     /* What decides its time besides shapes, up to 31 characters without blanks; NULL: "1x1/1" */
     void (*work)(const tutti_layer *layer, char text[32]);
@@ -97,13 +98,13 @@ struct tutti_kind {
 
     /* ---- how it may be run ---- */
 
-    bool in_place;   /* y may lie over x, dx over dy */
+    bool in_place;   /* y may overwrite x, dx may overwrite dy */
     bool keeps_sign; /* y > 0 exactly where x > 0, or no gradient flows there */
     bool follows;    /* feature by feature: it works where its input's features are */
     bool splits;     /* by output features: reads all inputs, leaves roots of dx (nn/hop.h) */
     bool is_gate;    /* ReLU: leaves its derivative to the readers of y, who mask by y > 0 */
-    bool fuses_gate; /* applies a ReLU behind it in its own pass */
-    bool takes_gate; /* masks dx by in.gate itself; else the executor does, a pass more */
+    bool fuses_gate; /* applies a ReLU after it in its own pass */
+    bool takes_gate; /* masks dx by in.gate itself; else the executor does, in an extra pass */
     bool gates_by_y; /* ... and by y, not x: y is one of the x where a gradient flows */
     unsigned again;  /* TUTTI_AGAIN_ */
 
@@ -126,7 +127,7 @@ extern const tutti_kind *const tutti_kinds[];
 /* out = in */
 tutti_status tutti_complete_same(tutti_net *net, tutti_layer *layer) TUTTI_MUST_CHECK;
 
-/* Appends a parameter LAYER.suffix to the last layer: role, dims, layout, fill and decays are those
+/* Appends a parameter LAYER.suffix to the last layer, with the role, dims, layout, fill and decays
  * of 'like'. Trained ones come before kept ones. */
 tutti_status tutti_layer_add_param(tutti_net *net, const char *suffix,
                                    const tutti_param *like) TUTTI_MUST_CHECK;
@@ -134,7 +135,7 @@ tutti_status tutti_layer_add_param(tutti_net *net, const char *suffix,
 /* "input", or the name of the layer that is input number 'input'. */
 const char *tutti_layer_input_name(const tutti_net *net, const tutti_layer *layer, int input);
 
-/* Does the layer read images as the data gives them, [h][w][c] of fewer than 16 channels? */
+/* Does the layer read images as the data gives them: [h][w][c], fewer than 16 channels? */
 bool tutti_layer_reads_compact(const tutti_net *net, const tutti_layer *layer);
 
 #endif

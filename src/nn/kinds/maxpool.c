@@ -1,6 +1,6 @@
 /* The largest value of a window. Which one won is kept in 16 bits for each output, so the input,
- * usually the largest tensor around, dies at once; and the mask of a ReLU below is that of the
- * output, for y is one of the x. */
+ * usually the largest tensor around, is soon free; and a ReLU below can be masked by the output, as
+ * y is one of the x. */
 #include "nn/kinds/pool.h"
 
 static size_t saved(const tutti_layer *layer, int samples)

@@ -7,7 +7,7 @@ const tutti_key tutti_pool_keys[] = {
     {"global", TUTTI_KEY_BOOL, offsetof(tutti_pool_options, global), 0, 0, false, NULL},
     {.name = NULL}};
 
-/* Sets what the text leaves open: the window of global pooling, and the stride. */
+/* Sets what the text left open: the window of global pooling, and the stride. */
 static tutti_status fill_up(tutti_window *w, const tutti_layer *layer, bool global)
 {
     if (global && (w->kernel[0] || w->stride[0] || w->pad[0] || w->pad[1]))

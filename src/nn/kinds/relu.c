@@ -1,5 +1,5 @@
-/* max(x, 0). It has no backward pass: whoever reads its output zeroes the gradient where that is
- * not positive. */
+/* max(x, 0). It has no backward pass: whoever reads its output zeroes the gradient where the output
+ * is not positive. */
 #include "kernel/ops.h"
 #include "nn/kinds/kind.h"
 

@@ -3,7 +3,7 @@
 static tutti_status check(const tutti_layer *layer, const tutti_weights *w)
 {
     if (w->std > 0 && w->init != TUTTI_INIT_GAUSSIAN)
-        return tutti_fail(TUTTI_PARSE, "%s: std= is the deviation of init=gaussian: say that, too",
+        return tutti_fail(TUTTI_PARSE, "%s: std= is the deviation of init=gaussian: give that, too",
                           layer->name);
     if (w->nobias && !isnan(w->bias))
         return tutti_fail(TUTTI_PARSE, "%s: bias=%g is the initial bias, and nobias leaves it out",

@@ -28,8 +28,8 @@ typedef struct tutti_weights {
 
 enum { TUTTI_MAX_FEATURES = 1 << 20 };
 
-/* Fills up what the text did not say, and adds LAYER.weight, of which 'like' has dims and layout,
- * and unless 'nobias' LAYER.bias. */
+/* Fills in what the text did not say, and adds LAYER.weight with the dims and layout of 'like' and,
+ * unless 'nobias', LAYER.bias. */
 tutti_status tutti_layer_add_weights(tutti_net *net, tutti_layer *layer, tutti_weights *weights,
                                      const tutti_param *like) TUTTI_MUST_CHECK;
 

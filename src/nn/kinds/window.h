@@ -16,10 +16,10 @@ typedef struct tutti_window {
     {"pad",    TUTTI_KEY_PAIR, offsetof(options, field.pad),    0, 4096, false, NULL}
 // clang-format on
 
-/* Checks that the window, all of which is set, fits, and sets height and width of layer->out. */
+/* Checks that the window, which is complete, fits, and sets height and width of layer->out. */
 tutti_status tutti_window_slide(const tutti_window *window, tutti_layer *layer) TUTTI_MUST_CHECK;
 
-/* "3x3/1", with what else is not as usual: "3x3/1x2,g32,d2x2". */
+/* "3x3/1", with whatever else is unusual: "3x3/1x2,g32,d2x2". */
 void tutti_window_work(const tutti_window *window, int groups, char text[32]);
 
 #endif
