@@ -82,7 +82,6 @@ static tutti_status check_same_everywhere(tutti_trainer *t)
 
 /* ---- the model ---- */
 
-/* The same on all ranks. */
 /* Collective. One that only evaluates needs none: its ranks exchange nothing. */
 static tutti_status choose_plan(tutti_trainer *t)
 {
