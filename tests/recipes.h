@@ -5,5 +5,6 @@
 #include "nn/kinds/kind.h"
 
 extern const tutti_kind recipe_kind;
+extern const tutti_optimizer recipe_optimizer;
 
 #endif

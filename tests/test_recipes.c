@@ -1,5 +1,5 @@
-/* What the recipes of doc/ARCHITECTURE.md promise: a kind of a few lines, outside the tree, is
- * read, trained and stored like any other. */
+/* What the recipes of doc/ARCHITECTURE.md promise: a kind and an optimizer of a few lines,
+ * outside the tree, are read and run like any other. */
 #include "recipes.h"
 
 #include <setjmp.h>
@@ -11,6 +11,10 @@
 
 #include "base/memory.h"
 #include "minibatch.h"
+#include "step/rank.h"
+#include "step/session.h"
+
+extern const tutti_optimizer tutti_optimizer_sgd;
 
 enum { MOST_KINDS = 64 };
 
@@ -94,6 +98,111 @@ static void what_is_kept_has_no_gradient(void **state)
     free_batch(&b);
 }
 
+static tutti_chosen_optimizer chosen(const char *text)
+{
+    static const tutti_optimizer *const known[] = {&recipe_optimizer, &tutti_optimizer_sgd, NULL};
+    tutti_chosen_optimizer out;
+    must(tutti_optimizer_parse(&out, text, "--optimizer", known));
+    return out;
+}
+
+/* Parameters and state after some steps of a session of one rank; the net is split by nobody. */
+static float *trained(const batch *b, const char *optimizer, bool decay_all, float *updates)
+{
+    tutti_comm_options comm = tutti_comm_defaults();
+    tutti_rank me;
+    tutti_session *session = NULL;
+    tutti_news news;
+    float *copy = NULL;
+    comm.compute_threads = 1;
+    must(tutti_rank_open(&me, &comm));
+    const tutti_session_options o = {.comm = me.comm,
+                                     .net = b->net,
+                                     .exec = me.exec,
+                                     .caches = me.caches,
+                                     .batch = BATCH,
+                                     .grains = GRAINS,
+                                     .optimizer = chosen(optimizer),
+                                     .weight_decay = 0.5,
+                                     .decay_all = decay_all,
+                                     .overlap = true,
+                                     .priority = true};
+    must(tutti_session_create(&session, &o));
+    tutti_model *m = tutti_session_model(session);
+    tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
+    for (int i = 0; i < 3; i++)
+        must(tutti_session_step(session, &(tutti_samples){b->samples, b->labels}, 0.1,
+                                (tutti_note){0}, &news));
+    must(tutti_session_settle(session, &news));
+    must(tutti_alloc(&copy, b->net->param_floats, sizeof(float)));
+    memcpy(copy, tutti_model_parameters(m), b->net->param_floats * sizeof(float));
+    const tutti_holding held = tutti_session_holding(session, 0);
+    if (updates) *updates = held.state[0][held.end - 1];
+    tutti_session_destroy(&session);
+    tutti_rank_close(&me);
+    return copy;
+}
+
+static void an_optimizer_of_ones_own_updates_as_any_other(void **state)
+{
+    (void)state;
+    batch b = make_batch(with_bias);
+    const size_t bytes = b.net->param_floats * sizeof(float);
+    float updates = 0;
+    for (int decay_all = 0; decay_all < 2; decay_all++) {
+        float *want = trained(&b, "sgd,momentum=0", decay_all, NULL);
+        float *got = trained(&b, "down", decay_all, &updates);
+        float *slower = trained(&b, "down,stretch=0.5", decay_all, NULL);
+        assert_memory_equal(got, want, bytes);
+        assert_memory_not_equal(slower, want, bytes);
+        assert_true(updates == 3);
+        tutti_free(want), tutti_free(got), tutti_free(slower);
+    }
+    free_batch(&b);
+}
+
+/* What --decay-all off spares: parameters that do not decay, and no others. */
+static void biases_are_left_out_of_decay(void **state)
+{
+    (void)state;
+    batch b = make_batch("input 3\nf fc 4 nobias\nloss softmax\n");
+    batch c = make_batch("input 3\nf fc 4 bias=2\nloss softmax\n");
+    float *on = trained(&b, "sgd,momentum=0", true, NULL);
+    float *off = trained(&b, "sgd,momentum=0", false, NULL);
+    assert_memory_equal(on, off, b.net->param_floats * sizeof(float)); /* weights always decay */
+    tutti_free(on), tutti_free(off);
+    on = trained(&c, "sgd,momentum=0", true, NULL);
+    off = trained(&c, "sgd,momentum=0", false, NULL);
+    const size_t weights = c.net->params[0].stored;
+    for (size_t i = 0; i < 4; i++) assert_true(on[weights + i] < off[weights + i] - 0.2f);
+    tutti_free(on), tutti_free(off);
+    free_batch(&b);
+    free_batch(&c);
+}
+
+static void wrong_settings_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"sdg", "--optimizer: there is no optimizer 'sdg'; known are sgd"},
+        {"sgd,momentun=0.5", "there is no 'momentun' here; possible: momentum, nesterov"},
+        {"sgd,momentum=2", "2 is not between 0 and 1"},
+        {"sgd,nesterov=perhaps", "'perhaps' is neither yes nor no"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tutti_chosen_optimizer out;
+        assert_int_not_equal(
+            tutti_optimizer_parse(&out, bad[i].text, "--optimizer", tutti_optimizers), TUTTI_OK);
+        if (!strstr(tutti_message(), bad[i].says)) fail_msg("%s", tutti_message());
+    }
+    char text[TUTTI_OPTIMIZER_TEXT];
+    tutti_chosen_optimizer out = chosen("sgd,nesterov,momentum=0.5");
+    tutti_optimizer_text(&out, text);
+    assert_string_equal(text, "sgd,momentum=0.5,nesterov=yes");
+}
+
 static void a_table_without_it_does_not_know_it(void **state)
 {
     (void)state;
@@ -107,6 +216,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kind_of_ones_own_trains_as_any_other),
         cmocka_unit_test(what_is_kept_has_no_gradient),
+        cmocka_unit_test(an_optimizer_of_ones_own_updates_as_any_other),
+        cmocka_unit_test(biases_are_left_out_of_decay),
+        cmocka_unit_test(wrong_settings_are_named),
         cmocka_unit_test(a_table_without_it_does_not_know_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
