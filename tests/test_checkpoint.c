@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "train/checkpoint.h"
+#include "checkpoint/files.h"
 #include "scratch.h"
 
 /* ---- Faults ------------------------------------------------------------------------------- */

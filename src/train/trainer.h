@@ -18,7 +18,7 @@
 #include "format/trace.h"
 #include "step/rank.h"
 #include "step/session.h"
-#include "train/checkpoint.h"
+#include "checkpoint/files.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
 #include "train/settings.h"

@@ -16,9 +16,11 @@ BELOW = {
     "data": ["base"],
     "format": ["base"],
     "step": ["base", "kernel", "nn", "comm", "format"],
+    "checkpoint": ["base", "kernel", "nn", "comm", "format", "step"],
     "machine": ["base", "kernel", "nn", "comm", "plan", "format", "step"],
     "forecast": ["base", "kernel", "nn", "plan", "format"],
-    "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "machine"],
+    "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "checkpoint",
+              "machine"],
 }
 # header of the outside world: the only rooms that may include it
 OUTSIDE = {"mpi.h": ["comm"], "hwloc.h": ["base"], "omp.h": ["base"],

@@ -17,14 +17,14 @@
  * With several ranks one creates and finishes, all write their pieces into the same files. No
  * function here communicates; the caller puts a barrier (or better: an agreement on success)
  * where it says so. */
-#ifndef TUTTI_TRAIN_CHECKPOINT_H
-#define TUTTI_TRAIN_CHECKPOINT_H
+#ifndef TUTTI_CHECKPOINT_FILES_H
+#define TUTTI_CHECKPOINT_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 #include "format/safetensors.h"
-#include "train/state.h"
+#include "checkpoint/state.h"
 
 enum { TUTTI_PATH_BYTES = 4096 };
 

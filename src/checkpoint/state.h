@@ -2,8 +2,8 @@
  *
  * The bytes are a function of the values: members in a fixed order, reals with seventeen digits.
  * Nothing in it may depend on the number of ranks, the machine or the hour. */
-#ifndef TUTTI_TRAIN_STATE_H
-#define TUTTI_TRAIN_STATE_H
+#ifndef TUTTI_CHECKPOINT_STATE_H
+#define TUTTI_CHECKPOINT_STATE_H
 
 #include <stdint.h>
 #include "base/status.h"

@@ -1,10 +1,10 @@
 /* Names of a checkpoint's files, shared by writing and finding. */
-#ifndef TUTTI_TRAIN_CHECKPOINT_FILES_H
-#define TUTTI_TRAIN_CHECKPOINT_FILES_H
+#ifndef TUTTI_CHECKPOINT_NAMES_H
+#define TUTTI_CHECKPOINT_NAMES_H
 
 #include <stdint.h>
 #include "base/status.h"
-#include "train/checkpoint.h"
+#include "checkpoint/files.h"
 
 #define TUTTI_SUMS_FILE "SHA256SUMS"
 

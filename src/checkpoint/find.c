@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "train/checkpoint_files.h"
+#include "checkpoint/names.h"
 
 #include <dirent.h>
 #include <errno.h>

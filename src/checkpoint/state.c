@@ -1,4 +1,4 @@
-#include "train/state.h"
+#include "checkpoint/state.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -9,7 +9,7 @@
  *
  * rename replaces a link in one step, so 'latest' always names a whole checkpoint. */
 #define _GNU_SOURCE
-#include "train/checkpoint_files.h"
+#include "checkpoint/names.h"
 
 #include <dirent.h>
 #include <errno.h>
