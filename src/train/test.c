@@ -10,7 +10,7 @@ static tutti_status load(tutti_trainer *t)
 {
     if (!t->options->weights)
         return tutti_fail(TUTTI_ARGUMENT, "--weights is missing: name a run or a safetensors file");
-    return tutti_trainer_load_weights(t, t->options->weights, true);
+    return tutti_keeper_load_weights(t->keeper, t->options->weights, true);
 }
 
 static tutti_status class_names(const tutti_trainer *t, const char ***out)

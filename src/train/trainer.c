@@ -164,17 +164,19 @@ static tutti_status open_loader(tutti_trainer *t)
     return tutti_loader_create(&t->loader, t->data, &o);
 }
 
+static tutti_status open_keeper(tutti_trainer *t)
+{
+    const tutti_train_options *o = t->options;
+    if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
+    return tutti_keeper_create(&t->keeper, t->me.comm, t->session, &t->log);
+}
+
 static tutti_status prepare_training(tutti_trainer *t)
 {
     const tutti_train_options *o = t->options;
     TUTTI_TRY(tutti_comm_agree(t->me.comm, init_model(t)));
-    if (o->weights) TUTTI_TRY(tutti_trainer_load_weights(t, o->weights, false));
-    if (o->resume) {
-        const bool automatic = !strcmp(o->resume, "auto");
-        if (automatic && !o->run)
-            return tutti_fail(TUTTI_ARGUMENT, "--resume auto needs --run, the run to go on with");
-        TUTTI_TRY(tutti_trainer_resume(t, automatic ? o->run : o->resume, !automatic));
-    }
+    if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(t->keeper, o->weights, false));
+    if (o->resume) TUTTI_TRY(tutti_trainer_resume(t));
     return tutti_comm_agree(t->me.comm, open_loader(t));
 }
 
@@ -203,6 +205,7 @@ static tutti_status open_parts(tutti_trainer *t, bool evaluates_only)
     if (!evaluates_only) TUTTI_TRY(choose_plan(t));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_trace(t)));
     TUTTI_TRY(create_session(t, evaluates_only));
+    TUTTI_TRY(tutti_comm_agree(t->me.comm, open_keeper(t)));
     return evaluates_only ? TUTTI_OK : prepare_training(t);
 }
 
@@ -225,7 +228,7 @@ void tutti_trainer_close(tutti_trainer *t)
     tutti_progress_destroy(&t->progress);
     tutti_metrics_close(&t->metrics);
     tutti_loader_destroy(&t->loader);
-    tutti_trainer_close_checkpoints(t);
+    tutti_keeper_destroy(&t->keeper);
     tutti_session_destroy(&t->session);
     tutti_trace_destroy(&t->trace);
     tutti_forecast_deinit(&t->forecast);

@@ -2,7 +2,7 @@
  *
  *   trainer.c    puts a run together: rank, net, data, plan, session
  *   plan_choice.c   the plan, and what is expected of it
- *   save.c       checkpoints out and in
+ *   checkpoints.c   what a run writes into its checkpoints and takes from one
  *   evaluate.c   the test set, each sample once
  *   report.c     what happened: layers, ranks, trace
  *   account.c    what was predicted against what happened
@@ -18,7 +18,7 @@
 #include "format/trace.h"
 #include "step/rank.h"
 #include "step/session.h"
-#include "checkpoint/files.h"
+#include "checkpoint/keeper.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
 #include "train/settings.h"
@@ -35,10 +35,7 @@ typedef struct tutti_trainer {
     tutti_forecast forecast; /* of one that trains */
     tutti_session *session;
 
-    float *scratch;            /* rows in torch's layout, for checkpoints */
-    float *collected;          /* one layer's momentum, for checkpoints */
-    tutti_exchange **collects; /* by layer: the momentum of all strips; NULL where one has it all */
-    tutti_safetensors_layout *layout;
+    tutti_keeper *keeper; /* NULL where nothing is read or written */
     double best_top1;
     int64_t best_step;
     double last_top1, last_top5, last_loss;
@@ -68,15 +65,13 @@ void tutti_trainer_close(tutti_trainer *trainer);
 /* Collective. One step with the next samples. */
 tutti_status tutti_trainer_step(tutti_trainer *trainer, tutti_news *news) TUTTI_MUST_CHECK;
 
-/* ---- save.c ---- */
+/* ---- checkpoints.c ---- */
 
 /* Collective. The session is settled. */
 tutti_status tutti_trainer_save(tutti_trainer *trainer, bool best) TUTTI_MUST_CHECK;
-tutti_status tutti_trainer_resume(tutti_trainer *trainer, const char *where,
-                                  bool must_exist) TUTTI_MUST_CHECK;
-tutti_status tutti_trainer_load_weights(tutti_trainer *trainer, const char *path,
-                                        bool all) TUTTI_MUST_CHECK;
-void tutti_trainer_close_checkpoints(tutti_trainer *trainer);
+
+/* Collective. Goes on with what --resume names. */
+tutti_status tutti_trainer_resume(tutti_trainer *trainer) TUTTI_MUST_CHECK;
 
 /* ---- evaluate.c ---- */
 

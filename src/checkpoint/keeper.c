@@ -1,0 +1,74 @@
+#include "checkpoint/keeper.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/tensors.h"
+
+tutti_status tutti_keeper_create(tutti_keeper **out, tutti_comm *comm, tutti_session *session,
+                                 const tutti_log *log)
+{
+    tutti_keeper *k = NULL;
+    TUTTI_TRY(tutti_alloc(&k, 1, sizeof *k));
+    *k = (tutti_keeper){.comm = comm,
+                        .session = session,
+                        .model = tutti_session_model(session),
+                        .net = tutti_model_net(tutti_session_model(session)),
+                        .log = log};
+    const tutti_status s = tutti_tensors_create(k);
+    if (s == TUTTI_OK) *out = k;
+    else tutti_keeper_destroy(&k);
+    return s;
+}
+
+void tutti_keeper_destroy(tutti_keeper **keeper)
+{
+    if (!*keeper) return;
+    tutti_tensors_destroy(*keeper);
+    tutti_free(*keeper);
+    *keeper = NULL;
+}
+
+tutti_status tutti_keeper_save(tutti_keeper *k, const char *run, const tutti_state *state,
+                               tutti_checkpoint_finish_options options)
+{
+    tutti_checkpoint *ck = NULL;
+    const bool creates = tutti_comm_rank(k->comm) == 0;
+    tutti_status s = tutti_tensors_create_collects(k);
+    if (s == TUTTI_OK && creates)
+        s = tutti_checkpoint_begin(&ck, run, state->step, k->layout, k->layout, true);
+    if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
+    if (!creates) s = tutti_checkpoint_begin(&ck, run, state->step, k->layout, k->layout, false);
+    if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
+    if ((s = tutti_comm_agree(k->comm, tutti_tensors_write(k, ck))) != TUTTI_OK) goto out;
+    if (creates) s = tutti_checkpoint_finish(&ck, state, options);
+    s = tutti_comm_agree(k->comm, s);
+out:
+    tutti_checkpoint_abandon(&ck);
+    return s;
+}
+
+/* A run or a checkpoint stands for its weights: the best ones of a run. */
+static const char *weights_in(const char *path, char *out, size_t size)
+{
+    static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
+                                         "model.safetensors"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const int n = snprintf(out, size, "%s/%s", path, places[i]);
+        if (n > 0 && (size_t)n < size && access(out, R_OK) == 0) return out;
+    }
+    return path;
+}
+
+tutti_status tutti_keeper_load_weights(tutti_keeper *k, const char *where, bool all)
+{
+    int missing = 0;
+    char found[TUTTI_PATH_BYTES + 64];
+    const char *path = weights_in(where, found, sizeof found);
+    tutti_status s = tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing);
+    if (s == TUTTI_OK && (all ? missing > 0 : missing == k->net->param_count))
+        s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,
+                       missing, k->net->param_count, k->net->name);
+    return tutti_comm_agree(k->comm, s);
+}
