@@ -1,7 +1,7 @@
 /* Checkpoints: what is on the disk is a whole checkpoint, or is not there.
  *
  *   RUN/step_00001200/model.safetensors        weights, PyTorch's names and layouts
- *                     optimizer.safetensors    momentum, the same names
+ *                     optimizer.safetensors    what the optimizer keeps
  *                     state.json               where the run stands
  *                     SHA256SUMS               of the three, as sha256sum(1) writes and checks it
  *   RUN/latest -> step_00001200                symbolic links, so that people can use them
@@ -30,7 +30,11 @@ enum { TUTTI_PATH_BYTES = 4096 };
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-typedef enum tutti_checkpoint_part { TUTTI_PART_MODEL, TUTTI_PART_OPTIMIZER } tutti_checkpoint_part;
+typedef enum tutti_checkpoint_part {
+    TUTTI_PART_MODEL,
+    TUTTI_PART_OPTIMIZER,
+    TUTTI_PARTS
+} tutti_checkpoint_part;
 
 typedef struct tutti_checkpoint tutti_checkpoint;
 

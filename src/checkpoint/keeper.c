@@ -37,9 +37,12 @@ tutti_status tutti_keeper_save(tutti_keeper *k, const char *run, const tutti_sta
     const bool creates = tutti_comm_rank(k->comm) == 0;
     tutti_status s = tutti_tensors_create_collects(k);
     if (s == TUTTI_OK && creates)
-        s = tutti_checkpoint_begin(&ck, run, state->step, k->layout, k->layout, true);
+        s = tutti_checkpoint_begin(&ck, run, state->step, k->layouts[TUTTI_PART_MODEL],
+                                   k->layouts[TUTTI_PART_OPTIMIZER], true);
     if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
-    if (!creates) s = tutti_checkpoint_begin(&ck, run, state->step, k->layout, k->layout, false);
+    if (!creates)
+        s = tutti_checkpoint_begin(&ck, run, state->step, k->layouts[TUTTI_PART_MODEL],
+                                   k->layouts[TUTTI_PART_OPTIMIZER], false);
     if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
     if ((s = tutti_comm_agree(k->comm, tutti_tensors_write(k, ck))) != TUTTI_OK) goto out;
     if (creates) s = tutti_checkpoint_finish(&ck, state, options);

@@ -36,21 +36,13 @@ static tutti_status check_state(const tutti_state *was, const tutti_state *now, 
     return TUTTI_OK;
 }
 
-/* Whether the optimizer keeps anything. */
-static bool has_momentum(const tutti_keeper *k)
-{
-    for (int i = 0; i < k->net->layer_count; i++)
-        if (tutti_session_holding(k->session, i).state[0]) return true;
-    return false;
-}
-
 static tutti_status read_tensors(tutti_keeper *k, const char *directory)
 {
     char path[TUTTI_PATH_BYTES + 64];
     int missing = 0;
     snprintf(path, sizeof path, "%s/model.safetensors", directory);
     TUTTI_TRY(tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing));
-    if (!missing && has_momentum(k)) {
+    if (!missing && k->states) {
         snprintf(path, sizeof path, "%s/optimizer.safetensors", directory);
         TUTTI_TRY(tutti_tensors_read(k, TUTTI_PART_OPTIMIZER, path, &missing));
     }

@@ -8,7 +8,8 @@
 #include "format/file.h"
 #include "format/json.h"
 
-enum { FORMAT = 1, MOST_BYTES = 1 << 20 };
+/* Format 1 knew no optimizers but SGD, and its hash of the net left options out. */
+enum { FORMAT = 2, OLD_FORMAT = 1, MOST_BYTES = 1 << 20 };
 
 struct tutti_state_file {
     tutti_state state;
@@ -102,6 +103,12 @@ static tutti_status read_wholes(tutti_state_file *f, const char *path)
 {
     const json_t *format = json_object_get(f->root, "format");
     if (!json_is_integer(format)) return bad_member(path, "format");
+    if (json_integer_value(format) == OLD_FORMAT)
+        return tutti_fail(
+            TUTTI_CHECKPOINT,
+            "'%s' was written by an earlier version (format %d) and cannot be gone on "
+            "with: start from its weights, with --weights instead of --resume",
+            path, OLD_FORMAT);
     if (json_integer_value(format) != FORMAT)
         return tutti_fail(TUTTI_CHECKPOINT, "'%s' has format %lld; this program reads format %d",
                           path, (long long)json_integer_value(format), FORMAT);

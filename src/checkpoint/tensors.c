@@ -1,6 +1,7 @@
-/* Checkpoints do not know how many ranks wrote them. Parameters and momentum are brought into
- * torch's layout piece by piece; of each tensor every rank that holds it writes its share of the
- * rows. Momentum exists only in strips, so the holders of a layer first collect it. */
+/* Checkpoints do not know how many ranks wrote them. Parameters and what the optimizer keeps of
+ * them are brought into torch's layout piece by piece; of each tensor every rank that holds it
+ * writes its share of the rows. The optimizer's states exist only in strips, so the holders of a
+ * layer first collect them. */
 #include "checkpoint/tensors.h"
 
 #include <string.h>
@@ -19,20 +20,17 @@ static int rows_at_once(const tutti_param *p)
 
 tutti_status tutti_tensors_create(tutti_keeper *k)
 {
-    tutti_tensor_spec *specs = NULL;
-    size_t largest = 0;
-    TUTTI_TRY(tutti_alloc(&specs, (size_t)k->net->param_count + 1, sizeof *specs));
+    const tutti_chosen_optimizer *optimizer = tutti_session_optimizer(k->session);
+    size_t largest = 1;
+    k->optimizer = optimizer->is;
+    k->states = k->optimizer ? tutti_optimizer_cost_of(optimizer).states : 0;
     for (int i = 0; i < k->net->param_count; i++) {
         const tutti_param *p = &k->net->params[i];
         const size_t piece = (size_t)rows_at_once(p) * (p->count / (size_t)p->dims[0]);
-        specs[i] = (tutti_tensor_spec){.name = p->name, .dims = p->dim_count};
-        for (int d = 0; d < p->dim_count; d++) specs[i].shape[d] = p->dims[d];
         if (piece > largest) largest = piece;
     }
-    tutti_status s = tutti_safetensors_layout_create(&k->layout, specs, k->net->param_count);
-    if (s == TUTTI_OK) s = tutti_alloc(&k->scratch, largest, sizeof *k->scratch);
-    tutti_free(specs);
-    return s;
+    TUTTI_TRY(tutti_layouts_create(k));
+    return tutti_alloc(&k->scratch, largest, sizeof *k->scratch);
 }
 
 void tutti_tensors_destroy(tutti_keeper *k)
@@ -42,7 +40,24 @@ void tutti_tensors_destroy(tutti_keeper *k)
     tutti_free(k->collects);
     tutti_free(k->collected);
     tutti_free(k->scratch);
-    tutti_safetensors_layout_destroy(&k->layout);
+    tutti_layouts_destroy(k);
+}
+
+/* What a tensor of a file is: a parameter, or a state that the optimizer keeps of it. */
+enum { PARAMETER = -1 };
+typedef struct entry {
+    int param, state; /* PARAMETER: the parameter itself */
+} entry;
+
+static tutti_checkpoint_part part_of(entry e)
+{
+    return e.state == PARAMETER ? TUTTI_PART_MODEL : TUTTI_PART_OPTIMIZER;
+}
+
+/* Its number in the layout of its part. */
+static int number_of(const tutti_keeper *k, entry e)
+{
+    return e.state == PARAMETER ? e.param : k->state_at[e.param] + e.state;
 }
 
 /* The next piece of the rows, which begin at a block of features. */
@@ -66,29 +81,31 @@ static tutti_rows own_rows(const tutti_keeper *k, int param)
                         end < held.end ? end : held.end};
 }
 
-static tutti_status write_tensor(tutti_keeper *k, tutti_checkpoint *ck, tutti_checkpoint_part part,
-                                 const tutti_region *whole, int param, const float *region)
+static tutti_status write_tensor(tutti_keeper *k, tutti_checkpoint *ck, entry e,
+                                 const tutti_region *whole, const float *region)
 {
-    const tutti_param *p = &k->net->params[param];
+    const tutti_param *p = &k->net->params[e.param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
     const size_t begin = whole->offset, end = begin + whole->count;
-    const tutti_rows own = own_rows(k, param);
+    const tutti_rows own = own_rows(k, e.param);
     for (tutti_rows r = {.end = own.first}; r.end < own.end;) {
         r = next_rows(p, r.end, own.end);
-        tutti_model_export_rows(k->model, param, r, begin, end, region, k->scratch);
-        TUTTI_TRY(tutti_checkpoint_write(ck, part, param, r.first * row, k->scratch,
+        tutti_model_export_rows(k->model, e.param, r, begin, end, region, k->scratch);
+        TUTTI_TRY(tutti_checkpoint_write(ck, part_of(e), number_of(k, e), r.first * row, k->scratch,
                                          (r.end - r.first) * row));
     }
     return TUTTI_OK;
 }
 
-static tutti_status write_layer(tutti_keeper *k, tutti_checkpoint *ck, tutti_checkpoint_part part,
-                                int layer, const float *region)
+/* The layer's parameters, or one state of those that are trained; 'region' is all of it. */
+static tutti_status write_layer(tutti_keeper *k, tutti_checkpoint *ck, int layer, int state,
+                                const float *region)
 {
     const tutti_layer *l = &k->net->layers[layer];
     const tutti_region whole = tutti_session_holding(k->session, layer).region;
-    for (int i = 0; i < l->param_count; i++)
-        TUTTI_TRY(write_tensor(k, ck, part, &whole, l->first_param + i, region));
+    for (int i = l->first_param; i < l->first_param + l->param_count; i++)
+        if (state == PARAMETER || k->state_at[i] >= 0)
+            TUTTI_TRY(write_tensor(k, ck, (entry){i, state}, &whole, region));
     return TUTTI_OK;
 }
 
@@ -106,40 +123,57 @@ tutti_status tutti_tensors_create_collects(tutti_keeper *k)
         const tutti_holding h = tutti_session_holding(k->session, i);
         const tutti_exchange_spec spec = {.name = k->net->layers[i].name,
                                           .group = h.across,
-                                          .count = h.region.count,
+                                          .count = h.region.trained,
                                           .whole = k->collected};
-        if (h.state[0] && h.holders > 1)
+        if (k->states && h.region.trained && h.holders > 1)
             TUTTI_TRY(tutti_exchange_create(&k->collects[i], k->comm, &spec));
     }
     return TUTTI_OK;
 }
 
-/* Collective among the layer's holders. The momentum of the whole region. */
-static tutti_status collect_momentum(tutti_keeper *k, int layer, const tutti_holding *h,
-                                     const float **out)
+/* Collective among the layer's holders. A state of the whole region. */
+static tutti_status collect(tutti_keeper *k, int layer, const float *strip, const float **out)
 {
-    *out = h->state[0];
+    const tutti_holding h = tutti_session_holding(k->session, layer);
+    *out = strip;
     if (!k->collects || !k->collects[layer]) return TUTTI_OK;
-    memcpy(k->collected + h->begin, h->state[0], (h->end - h->begin) * sizeof *h->state[0]);
+    memcpy(k->collected + h.begin, strip, (h.end - h.begin) * sizeof *strip);
     *out = k->collected;
     return tutti_exchange_run(k->collects[layer]);
 }
 
-/* A failure to write on one rank must not keep the others waiting: everybody goes on collecting
- * and the first failure is the result. */
+/* Whoever only has a strip of it goes on collecting after a failure: the others wait for it. */
+static tutti_status write_states(tutti_keeper *k, tutti_checkpoint *ck, int layer,
+                                 tutti_status *written)
+{
+    const tutti_holding h = tutti_session_holding(k->session, layer);
+    for (int i = 0; i < k->states && h.region.trained; i++) {
+        const float *state;
+        TUTTI_TRY(collect(k, layer, h.state[i], &state));
+        if (*written == TUTTI_OK) *written = write_layer(k, ck, layer, i, state);
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status write_step(const tutti_keeper *k, tutti_checkpoint *ck)
+{
+    const tutti_safetensors_layout *layout = k->layouts[TUTTI_PART_OPTIMIZER];
+    const float step = (float)tutti_session_steps(k->session);
+    if (!k->optimizer || !k->optimizer->counts_steps || tutti_comm_rank(k->comm)) return TUTTI_OK;
+    return tutti_checkpoint_write(ck, TUTTI_PART_OPTIMIZER,
+                                  tutti_safetensors_layout_count(layout) - 1, 0, &step, 1);
+}
+
 tutti_status tutti_tensors_write(tutti_keeper *k, tutti_checkpoint *ck)
 {
-    tutti_status written = TUTTI_OK;
+    tutti_status written = write_step(k, ck);
     const float *parameters = tutti_model_parameters(k->model);
     for (int i = 0; i < k->net->layer_count; i++) {
-        const tutti_holding h = tutti_session_holding(k->session, i);
-        if (!h.region.count) continue;
+        const tutti_region region = tutti_session_holding(k->session, i).region;
+        if (!region.count) continue;
         if (written == TUTTI_OK)
-            written = write_layer(k, ck, TUTTI_PART_MODEL, i, parameters + h.region.offset);
-        if (!h.state[0]) continue;
-        const float *momentum;
-        TUTTI_TRY(collect_momentum(k, i, &h, &momentum));
-        if (written == TUTTI_OK) written = write_layer(k, ck, TUTTI_PART_OPTIMIZER, i, momentum);
+            written = write_layer(k, ck, i, PARAMETER, parameters + region.offset);
+        TUTTI_TRY(write_states(k, ck, i, &written));
     }
     return written == TUTTI_OK ? tutti_checkpoint_flush(ck) : written;
 }
@@ -149,43 +183,50 @@ tutti_status tutti_tensors_write(tutti_keeper *k, tutti_checkpoint *ck)
 /* Where the tensor is in the file; -1, with a sentence in the log, when it has none of that name or
  * shape. */
 static int find_tensor(const tutti_keeper *k, const tutti_safetensors *file, const char *path,
-                       int param)
+                       entry e)
 {
-    const tutti_param *p = &k->net->params[param];
-    const tutti_tensor_spec *want = tutti_safetensors_layout_tensor(k->layout, param);
-    const int at = tutti_safetensors_find(file, p->name);
+    const tutti_tensor_spec *want =
+        tutti_safetensors_layout_tensor(k->layouts[part_of(e)], number_of(k, e));
+    const int at = tutti_safetensors_find(file, want->name);
     char have[128], need[128];
     if (at < 0) {
-        tutti_warn(k->log, "%s has no tensor '%s'", path, p->name);
+        tutti_warn(k->log, "%s has no tensor '%s'", path, want->name);
         return -1;
     }
     const tutti_tensor_spec *found = &tutti_safetensors_tensor(file, at)->spec;
     tutti_tensor_shape_text(found, have, sizeof have);
     tutti_tensor_shape_text(want, need, sizeof need);
     if (!strcmp(have, need)) return at;
-    tutti_warn(k->log, "%s: '%s' is %s, the net needs %s", path, p->name, have, need);
+    tutti_warn(k->log, "%s: '%s' is %s, the net needs %s", path, want->name, have, need);
     return -1;
 }
 
-/* Reads what this rank holds of a tensor: into the parameters, or its strip into the momentum. */
-static tutti_status read_tensor(tutti_keeper *k, const tutti_safetensors *file, int at,
-                                tutti_checkpoint_part part, int param)
+/* Reads what this rank holds of a tensor: of a parameter its rows, of a state its strip. */
+static tutti_status read_tensor(tutti_keeper *k, const tutti_safetensors *file, int at, entry e)
 {
-    const bool momentum = part == TUTTI_PART_OPTIMIZER;
-    const tutti_param *p = &k->net->params[param];
+    const bool is_state = e.state != PARAMETER;
+    const tutti_param *p = &k->net->params[e.param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
-    const tutti_rows held = tutti_model_slice(k->model, param).rows;
+    const tutti_rows held = tutti_model_slice(k->model, e.param).rows;
     const tutti_holding h = tutti_session_holding(k->session, p->layer);
-    const size_t begin = momentum ? h.region.offset + h.begin : 0;
-    const size_t end = momentum ? h.region.offset + h.end : tutti_model_parameter_floats(k->model);
-    float *strip = momentum ? h.state[0] : tutti_model_parameters(k->model);
+    const size_t begin = is_state ? h.region.offset + h.begin : 0;
+    const size_t end = is_state ? h.region.offset + h.end : tutti_model_parameter_floats(k->model);
+    float *strip = is_state ? h.state[e.state] : tutti_model_parameters(k->model);
     for (tutti_rows r = {.end = held.first}; r.end < held.end;) {
         r = next_rows(p, r.end, held.end);
         TUTTI_TRY(
             tutti_safetensors_read(file, at, r.first * row, k->scratch, (r.end - r.first) * row));
-        tutti_model_import_rows(k->model, param, r, k->scratch, begin, end, strip);
+        tutti_model_import_rows(k->model, e.param, r, k->scratch, begin, end, strip);
     }
     return TUTTI_OK;
+}
+
+static tutti_status read_entry(tutti_keeper *k, const tutti_safetensors *file, const char *path,
+                               entry e, int *missing)
+{
+    const int at = find_tensor(k, file, path, e);
+    if (at < 0) ++*missing;
+    return at < 0 ? TUTTI_OK : read_tensor(k, file, at, e);
 }
 
 tutti_status tutti_tensors_read(tutti_keeper *k, tutti_checkpoint_part part, const char *path,
@@ -196,9 +237,11 @@ tutti_status tutti_tensors_read(tutti_keeper *k, tutti_checkpoint_part part, con
     tutti_status s = TUTTI_OK;
     *missing = 0;
     for (int i = 0; s == TUTTI_OK && i < k->net->param_count; i++) {
-        const int at = find_tensor(k, file, path, i);
-        if (at < 0) ++*missing;
-        else s = read_tensor(k, file, at, part, i);
+        if (part == TUTTI_PART_MODEL) s = read_entry(k, file, path, (entry){i, PARAMETER}, missing);
+        for (int state = 0; s == TUTTI_OK && part == TUTTI_PART_OPTIMIZER && state < k->states &&
+                            k->state_at[i] >= 0;
+             state++)
+            s = read_entry(k, file, path, (entry){i, state}, missing);
     }
     tutti_safetensors_close(&file);
     return s;

@@ -10,10 +10,14 @@ struct tutti_keeper {
     tutti_model *model; /* the session's, and its net */
     const tutti_net *net;
     const tutti_log *log;
-    tutti_safetensors_layout *layout; /* of parameters, and of their momentum */
-    float *scratch;                   /* rows in torch's layout */
-    float *collected;                 /* one layer's momentum */
-    tutti_exchange **collects; /* by layer: the momentum of all strips; NULL where one has it all */
+    const tutti_optimizer *optimizer; /* NULL: the session has none, it only evaluates */
+    int states;                       /* that the optimizer keeps of each trained parameter */
+    tutti_safetensors_layout *layouts[TUTTI_PARTS];
+    int *state_at;    /* by parameter: the tensor of its first state; -1: it is not trained */
+    char **names;     /* of the states' tensors */
+    float *scratch;   /* rows in torch's layout */
+    float *collected; /* one state of a layer */
+    tutti_exchange **collects; /* by layer: a state of all strips; NULL where one rank has it all */
 };
 
 tutti_status tutti_tensors_create(tutti_keeper *keeper) TUTTI_MUST_CHECK;
@@ -30,5 +34,12 @@ tutti_status tutti_tensors_write(tutti_keeper *keeper,
  * do not fit, which the log names. */
 tutti_status tutti_tensors_read(tutti_keeper *keeper, tutti_checkpoint_part part, const char *path,
                                 int *missing) TUTTI_MUST_CHECK;
+
+/* ---- layouts.c ---- */
+
+/* Which tensors the two files hold: the parameters; what the optimizer keeps of those that are
+ * trained, under their names and the optimizer's, and if it counts steps their number, "step". */
+tutti_status tutti_layouts_create(tutti_keeper *keeper) TUTTI_MUST_CHECK;
+void tutti_layouts_destroy(tutti_keeper *keeper);
 
 #endif

@@ -133,6 +133,11 @@ tutti_model *tutti_session_model(tutti_session *session)
     return session->model;
 }
 
+const tutti_chosen_optimizer *tutti_session_optimizer(const tutti_session *session)
+{
+    return &session->options.optimizer;
+}
+
 bool tutti_session_shares_memory(const tutti_session *session)
 {
     return session->common != NULL;

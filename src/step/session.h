@@ -88,6 +88,7 @@ tutti_status tutti_session_step(tutti_session *session, const tutti_samples *sam
 tutti_status tutti_session_settle(tutti_session *session, tutti_news *news) TUTTI_MUST_CHECK;
 
 tutti_model *tutti_session_model(tutti_session *session);
+const tutti_chosen_optimizer *tutti_session_optimizer(const tutti_session *session);
 bool tutti_session_shares_memory(const tutti_session *session); /* parameters in common memory */
 
 /* Steps done. A session that goes on with parameters of an earlier one begins at its number. */

@@ -181,6 +181,26 @@ def check_clipping(folder):
     yield "clipping, norms of their steps", often_saved
 
 
+def check_optimizers(folder):
+    """What an optimizer keeps is the same wherever it is kept, and comes back from any checkpoint."""
+    for name in ("adam,beta2=0.99", "sgd,momentum=0"):
+        options = [*SMALL, "--steps", "9", "--optimizer", name, "--weight-decay", "0.01",
+                   "--decay-all", "off", "--eval-every", "never", "--checkpoint-every", "4steps",
+                   "--keep", "0", "--threads", "1"]
+        one = train(folder / f"{name}1", 1, *options)
+        for ranks, plan in ((2, "data"), (3, "model"), (4, "auto")):
+            def run(ranks=ranks, plan=plan, options=options, one=one):
+                same(one, train(folder / f"{name}{ranks}", ranks, *options, "--plan", plan))
+            yield f"{name}, {ranks} ranks, {plan}", run
+
+        def resumed(options=options, one=one):
+            run = folder / f"{name}-resumed"
+            run.mkdir()
+            shutil.copytree(one / "step_00000004", run / "step_00000004")
+            same(one, train(run, 3, *options, "--plan", "model", "--resume", "auto"), metrics=False)
+        yield f"{name}, resumed on 3 ranks", resumed
+
+
 def check_complaints(folder):
     def complains(name, ranks, options, code, words):
         done = subprocess.run(command(folder / "bad", ranks, *options), env=ENV,
@@ -193,7 +213,7 @@ def check_complaints(folder):
     bad_plan = plan_file(folder, "fc9 model")
     many = plan_file(folder, "fc7 model")
     yield "more ranks than grains", lambda: complains(
-        "grains", 3, [*base, *syn, "--grains", "2"], 2, "set --grains")
+        "grains", 3, [*base, *syn, "--grains", "2"], 2, "or --grains 4")
     yield "a plan for another net", lambda: complains(
         "plan", 2, [*base, *syn, "--plan", bad_plan], 1, "has no layer 'fc9'")
     yield "too few features for the plan", lambda: complains(
@@ -266,8 +286,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
-                  check_channels(folder), check_clipping(folder), check_resume(folder), check_complaints(folder),
-                  check_trace(folder)]
+                  check_channels(folder), check_clipping(folder), check_optimizers(folder),
+                  check_resume(folder), check_complaints(folder), check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))
         for group in groups:

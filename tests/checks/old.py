@@ -7,6 +7,7 @@ format1 was written by
     tutti train tiny.net --data synthetic,train=64,test=40 --steps 6 --seed 3 --eval-every 6steps"""
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,5 +51,20 @@ def check_train(run, net):
     assert end != kept, "a step changes nothing"
 
 
-for check in (check_test, check_train):
+def check_resume(run, net):
+    """Going on is refused with a sentence that says what to do, and nothing is touched."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = pathlib.Path(scratch) / "run"
+        shutil.copytree(run, copy, symlinks=True)
+        before = {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()}
+        words = ["train", net, *DATA, "--run", copy, "--resume", "auto", "--steps", 8]
+        done = subprocess.run([TUTTI, *map(str, words)], capture_output=True, text=True, timeout=120)
+        after = {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()}
+    assert done.returncode == 6, f"--resume: exit {done.returncode}: {done.stderr}"
+    for word in ("earlier version (format 1)", "--weights instead of --resume"):
+        assert word in done.stderr, f"--resume says nothing of '{word}': {done.stderr}"
+    assert after == before, "a run that could not go on was changed"
+
+
+for check in (check_test, check_train, check_resume):
     check(FOLDER / "format1", FOLDER / "format1" / "tiny.net")
