@@ -1,6 +1,6 @@
 /* Benchmarks of layers: one subject is one layer and pass, by us or by an opponent, ready to run
- * on its own data. bench/layers times subjects alternately in one process, because the rates of a
- * machine that others use too can double from one second to the next. */
+ * on its own data. bench/layers times subjects alternately in one process, because the speed of a
+ * machine that others use, too, can double from one second to the next. */
 #ifndef TUTTI_BENCH_H
 #define TUTTI_BENCH_H
 
@@ -49,7 +49,7 @@ static inline bool bench_is(const tutti_layer *layer, const char *word)
     return !strcmp(layer->kind->word, word);
 }
 
-/* 'count' floats of no special value, to be given to tutti_free. */
+/* 'count' ordinary floats, to be given to tutti_free. */
 tutti_status bench_numbers(float **out, size_t count) TUTTI_MUST_CHECK;
 
 #endif

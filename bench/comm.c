@@ -1,5 +1,5 @@
 /* Part-reduce + part-broadcast against the MPI library's own collectives, and how much of an
- * exchange disappears behind computing.
+ * exchange is hidden behind computing.
  *
  *   mpirun -n N bench/comm [--json] [--min BYTES] [--max BYTES] [--seconds S] [--chunk BYTES]
  *                          [--in-flight N] [--only sizes|overlap|idle] [--overlap-bytes BYTES]

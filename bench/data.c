@@ -1,5 +1,5 @@
-/* How fast samples come: one thread fetching in the order of training, then a loader with its
- * threads; to be compared with what training needs. */
+/* How fast samples can be read: one thread fetching in the order of training, then a loader with
+ * its threads; to be compared with what training needs. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -19,8 +19,8 @@ typedef struct data_bench_options {
 #define AT(field) offsetof(data_bench_options, field)
 static const cli_option options[] = {
     {"DATA",    CLI_TEXT, AT(data), .required = true, .help = "a data set, KIND:PATH"},
-    {"SHAPE",   CLI_TEXT, AT(shape), .help = "HxWxC of a sample; without it as the data set has it"},
-    {"seconds", CLI_REAL, AT(seconds), 0, 3600, "1", .help = "for each of the two"},
+    {"SHAPE",   CLI_TEXT, AT(shape), .help = "HxWxC of a sample; by default as the data set has it"},
+    {"seconds", CLI_REAL, AT(seconds), 0, 3600, "1", .help = "for each of the two measurements"},
     {.name = NULL},
 };
 // clang-format on
@@ -91,7 +91,7 @@ static int run(const cli_call *call)
 int main(int argc, char **argv)
 {
     const cli_verb verb = {.name = "data",
-                           .summary = "measure how fast samples come",
+                           .summary = "measure how fast samples can be read",
                            .options = options,
                            .values_size = sizeof(data_bench_options),
                            .run = run};

@@ -1,5 +1,5 @@
 /* layers: how fast each layer of a net runs, forward and backward, against the machine's limit and
- * against oneDNN. See bench.h for the way of measuring. */
+ * against oneDNN. bench.h says how they are measured. */
 #include <jansson.h>
 #include <math.h>
 #include <omp.h>
@@ -31,12 +31,12 @@ static const cli_option options[] = {
     {"NET",          CLI_TEXT,   AT(net),        .required = true, .help = "a known net, or FILE.net"},
     {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "16", .help = "samples at a time"},
     {"threads|t",    CLI_INT,    AT(threads),    0, 1e6, "0", .help = "threads; 0 means one per core"},
-    {"grains",       CLI_INT,    AT(grains),     0, 1e6, "0", .help = "grains of a weight gradient; 0 means as in training, 1 one flat sum"},
+    {"grains",       CLI_INT,    AT(grains),     0, 1e6, "0", .help = "grains of a weight gradient; 0: as in training, 1: one flat sum"},
     {"against",      CLI_CHOICE, AT(against),    .fallback = "none", .choices = "none|onednn|onednn-auto", .help = "measure an opponent, too: its direct convolution, or whatever it takes"},
     {"pass",         CLI_CHOICE, AT(pass),       .fallback = "all", .choices = "all|forward|backward-data|backward-weights", .help = "one pass only"},
     {"layer",        CLI_TEXT,   AT(layer),      .help = "one layer only, or several: conv2,conv3"},
     {"seconds",      CLI_REAL,   AT(seconds),    0.0, 3600, "0.5", .help = "time for each layer and pass"},
-    {"rounds",       CLI_INT,    AT(rounds),     1, 1e6, "5", .help = "alternations, at least"},
+    {"rounds",       CLI_INT,    AT(rounds),     1, 1e6, "5", .help = "least number of alternations"},
     {"json",         CLI_FLAG,   AT(json),       .help = "print JSON"},
     {"explain",      CLI_FLAG,   AT(explain),    .help = "print each layer's plan: blocks, register tile, predicted bytes per FLOP"},
     {.name = NULL},
@@ -279,7 +279,7 @@ static tutti_status find_caches(tutti_caches *out)
     return TUTTI_OK;
 }
 
-/* As in training: the largest power of two with at least 4 samples a grain. */
+/* As in training: the largest power of two with at least 4 samples per grain. */
 static int usual_grains(int n)
 {
     int grains = 1;

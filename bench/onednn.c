@@ -1,6 +1,6 @@
 /* oneDNN as the opponent: its own best layouts (format any; an image stays NCHW), the direct
- * algorithm or what it chooses, weights already as it wants them: for Winograd's algorithm that is
- * transformed, which training would have to do in every step. */
+ * algorithm or what it chooses, with the weights already in the form it wants: for Winograd's
+ * algorithm they are transformed, which training would have to do in every step. */
 #include "bench.h"
 
 #include "base/memory.h"

@@ -2,15 +2,16 @@
  *
  *   bench/ops [--threads N] [--mib N] [--seconds S] [--only NAME] [--json]
  *
- * Each pass runs alternately with a copy of arrays of the same size, whose stores go around the
- * caches, because the rates of a machine that others use too can double from one second to the
+ * Each pass runs alternately with a copy of arrays of the same size, whose stores bypass the
+ * caches, because the speed of a machine that others use, too, can double from one second to the
  * next. The rates are the best of all rounds; the percentages are medians over the rounds. Bytes
  * are those the pass must move: every input read once, every output written once.
  *
  * "of copy" compares bytes per second with the copies just before and after the pass. Where memory
  * has lanes for each direction a copy uses both, and a pass that does little but write, or read,
- * cannot reach all of that: "of plain" compares with loops that read and write as much as the pass
- * does, and nothing else, just before it. They do not fetch ahead; what does can be faster. */
+ * cannot reach all of that: "of plain" compares with loops, just before the pass, that read and
+ * write as much as it does and do nothing else. They do not fetch ahead; a pass that does can be
+ * faster. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static const tutti_sgd nesterov = {1e-9f, 0.9f, 1e-9f, 1.0f, true};
 static const tutti_adam adam = {.gradient_scale = 1,
                                 .shrink = 1,
                                 .one_minus_beta1 = 0.1f,
-                                .one_minus_beta2 = 1, /* v is no square at first: forgets it */
+                                .one_minus_beta2 = 1, /* v is not a square at first: forget it */
                                 .step_size = 1e-9f,
                                 .root_factor = 1,
                                 .eps = 1e-8f};
@@ -224,14 +225,14 @@ PASS(run_to_nchw)
     tutti_blocked_to_nchw(b->exec, extent(b), b->a, b->c);
 }
 
-/* A quarter of an array is what a 2x2 pool makes of it; taps take two bytes a float. */
+/* A 2x2 pool makes a quarter of an array of it; taps take two bytes per float. */
 static const double quarter = 0.25, taps = 0.125;
 
 typedef struct pass {
     const char *name;
     void (*run)(bench *b);
     double reads, writes; /* in arrays */
-    bool streams;         /* does so little that memory should be its limit */
+    bool streams;         /* does so little that memory should limit it */
 } pass;
 
 static const pass passes[] = {

@@ -1,6 +1,6 @@
 /* step: a full training step on synthetic data, on one rank or under mpirun, against the machine's
  * limit and against PyTorch (one process, or DDP with gloo for several ranks), whose steps
- * alternate with ours so that the machine's moods hit both alike. */
+ * alternate with ours so that the machine's moods affect both alike. */
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <math.h>
@@ -33,11 +33,11 @@ enum { AGAINST_NONE, AGAINST_TORCH };
 #define AT(field) offsetof(step_options, field)
 static const cli_option options[] = {
     {"NET",          CLI_TEXT,   AT(net), .required = true, .help = "a known net, or FILE.net"},
-    {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "32", .help = "samples of a step, all ranks together"},
-    {"threads|t",    CLI_INT,    AT(threads), 0, 4096, "0", .help = "of each rank; 0 means one per core"},
-    {"grains",       CLI_INT,    AT(grains), 0, 1e6, "0", .help = "leaves of the sum over samples; 0: by the batch"},
+    {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "32", .help = "samples per step, all ranks together"},
+    {"threads|t",    CLI_INT,    AT(threads), 0, 4096, "0", .help = "threads of each rank; 0 means one per core"},
+    {"grains",       CLI_INT,    AT(grains), 0, 1e6, "0", .help = "leaves of the sum over samples; 0: by the batch size"},
     {"plan",         CLI_TEXT,   AT(plan), .fallback = "auto", .help = "data, model, auto or a file"},
-    {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on", .help = "communicate behind the computing"},
+    {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on", .help = "communicate while computing"},
     {"steps",        CLI_INT,    AT(steps), 1, 1e6, "5", .help = "steps to time, after one to warm up"},
     {"against",      CLI_CHOICE, AT(against), .choices = "none|torch", .fallback = "none", .help = "measure an opponent, too"},
     {"trace",        CLI_TEXT,   AT(trace), .value = "FILE", .help = "write a Chrome/Perfetto trace"},
@@ -142,9 +142,9 @@ static tutti_status some_steps(subject *t, int count)
     return TUTTI_OK;
 }
 
-/* The slowest rank's seconds of a step among steps that follow each other without a barrier, as in
- * training. Several ranks end a step's exchanges within the next one: the first timed step has
- * those of one before it, and those of the last are not waited for. */
+/* The slowest rank's seconds per step, for steps that follow each other without a barrier, as in
+ * training. Several ranks end a step's exchanges within the next one: the first timed step ends
+ * those of the one before it, and those of the last are not waited for. */
 static tutti_status steady_steps(subject *t, int count, double *seconds)
 {
     double *all = NULL;

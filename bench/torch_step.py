@@ -3,14 +3,14 @@
 
     torch_step.py NET BATCH THREADS [STEPS|serve] [PROCESSES]
 
-BATCH is that of all processes together; more than one are DistributedDataParallel over gloo,
-THREADS threads each. Times STEPS steps (5) after one to warm up and prints one line of JSON: net,
-batch, threads, processes, samples_per_s (of the best step), step_s [...], max_rss_bytes (of the
-first process), torch.
+BATCH counts the samples of all processes together; several processes use DistributedDataParallel
+over gloo, with THREADS threads each. Times STEPS steps (5) after one to warm up and prints one line
+of JSON: net, batch, threads, processes, samples_per_s (of the best step), step_s [...],
+max_rss_bytes (of the first process), torch.
 
 With "serve" it prints "ready" after the step to warm up; then, for each line it reads, it does a
 step and prints its seconds; at the end of its input it prints the JSON. So steps of both sides can
-alternate, and the machine's moods hit both alike.
+alternate, and the machine's moods affect both alike.
 """
 import json, os, resource, socket, subprocess, sys, time
 

@@ -43,7 +43,7 @@ void reference_step(reference_net *net, const batch *b)
     }
 }
 
-/* The error as a share of what is allowed; not a number is too much. */
+/* The error as a share of what is allowed; NaN is too much. */
 static double share_of_bound(double got, double want, double deviation)
 {
     const double error = fabs(got - want), allowed = REFERENCE_DEVIATIONS * deviation;

@@ -6,7 +6,7 @@
 For each net: random samples are written in a format that tutti reads; tutti trains on them in
 order, without dropout and augmentation; PyTorch starts from tutti's checkpoint of step 0, takes
 the same samples, and does as many steps of SGD with momentum and weight decay. The losses of all
-steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of their layer's largest.
+steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of the largest in their layer.
 """
 import json, pathlib, struct, subprocess, sys, tempfile, zlib
 
@@ -26,9 +26,9 @@ MEAN, STD = 0.5, 1.0  # of pixels
 
 
 def draw(random, count, shape, classes):
-    """Pictures, a soft pattern for each class under noise, and their labels. Without noise windows
-    of the pooling layers would have several largest values but for the last bit, and that bit
-    would decide where the gradient goes. The rates below are small for the same reason."""
+    """Pictures, a soft pattern for each class under noise, and their labels. Without noise several
+    values in a pooling window would be the largest up to the last bit, and that bit would decide
+    where the gradient goes. The rates below are small for the same reason."""
     channels, height, width = shape
     labels = random.integers(0, classes, count)
     labels[0], labels[-1] = 0, classes - 1  # lists of pictures may count from 1: these do not
@@ -88,7 +88,7 @@ def image_set(directory, random, count, shape, classes):
 
 
 def frame_set(directory, random, count, shape, classes):
-    """A frame is a vector, or an image of any number of channels, which are the fastest index."""
+    """A frame is a vector, or an image of any number of channels, whose index varies fastest."""
     numbers = int(np.prod(shape))
     raw = random.standard_normal((count, numbers), dtype=np.float32)
     labels = random.integers(0, classes, count)

@@ -69,7 +69,7 @@ static inline void write_gzip(const char *path, const bytes *b)
     if (!f || gzwrite(f, b->data, (unsigned)b->count) != (int)b->count || gzclose(f)) abort();
 }
 
-/* Where channel c of pixel (y, x) lies in a sample: images of fewer than 16 channels are
+/* Where channel c of pixel (y, x) is in a sample: images of fewer than 16 channels are
  * [y][x][c], all others [c/16][y][x][16]. */
 static inline size_t place_of(tutti_sample_shape s, int y, int x, int c)
 {
@@ -78,7 +78,7 @@ static inline size_t place_of(tutti_sample_shape s, int y, int x, int c)
                                     : (c / 16 * pixels + pixel) * 16 + c % 16);
 }
 
-/* Floats of such a sample with what fills it up to whole blocks of 16. */
+/* Floats of such a sample, filled up to whole blocks of 16. */
 static inline size_t floats_of(tutti_sample_shape s)
 {
     const int pixels = s.height * s.width,

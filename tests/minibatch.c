@@ -20,7 +20,7 @@ void must(tutti_status s)
     if (s) fail_msg("%s", tutti_message());
 }
 
-/* Where pixel p of channel c lies in a sample as models want it. */
+/* Where pixel p of channel c is in a sample as models want it. */
 static size_t place_in_sample(const tutti_net *net, int c, int p)
 {
     const tutti_shape in = tutti_net_input(net);

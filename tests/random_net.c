@@ -363,7 +363,7 @@ static int unread(maker *m, int *list)
     return count;
 }
 
-/* Brings what nobody reads together: one value is left. */
+/* Joins everything that nobody reads until one value is left. */
 static int gather(maker *m)
 {
     int list[RANDOM_LAYERS + 1];

@@ -1,13 +1,13 @@
-/* Nets that a seed makes up: every kind of layer, channels that fill blocks and that do not,
- * branches, layers with several readers, layers nothing is trained below. The text is always one
- * that is accepted. A machine that makes the same nets from the same seeds runs the same tests. */
+/* Nets made up from a seed: every kind of layer, channels that fill blocks and that do not,
+ * branches, layers with several readers, layers with nothing to train below them. The text is
+ * always accepted. The same seeds make the same nets, and so the same tests, on every machine. */
 #ifndef TUTTI_TESTS_RANDOM_NET_H
 #define TUTTI_TESTS_RANDOM_NET_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is known to fail and therefore left out; true brings it in. */
+/* What was known to fail and can be left out; true brings it in. */
 enum {
     CONCAT_BEHIND_SPLIT_FC = true, /* also through relu, sigmoid, tanh and dropout */
     INPUT_BEHIND_TWO_NAMES = true, /* as in 'add a b input' */

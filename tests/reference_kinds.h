@@ -7,7 +7,7 @@
 
 enum { MOST_INPUTS = 16 };
 
-/* What a layer gives, [c][h][w]: values, gradients of the loss by them, and the variances of the
+/* What a layer puts out, [c][h][w]: values, gradients of the loss by them, and the variances of the
  * errors of both. */
 typedef struct value {
     int c, h, w;
@@ -66,7 +66,7 @@ pass_fn relu_forward, relu_backward, sigmoid_forward, sigmoid_backward, tanh_for
 pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
 pass_fn join_forward, join_backward; /* add and concat: of one place, or one after another */
 
-/* The loss of scores x; of backward the gradient of loss/batch by them. */
+/* The loss of scores x; backward: the gradient of loss/batch by them. */
 double softmax_loss(const value *x, const reference_sample *sample, double *variance);
 void softmax_backward(value *x, const reference_sample *sample);
 

@@ -1,13 +1,13 @@
 /* A net by definition: plain double arithmetic on torch's layouts, one sample at a time, and from
- * its text alone, so that it shares nothing with what it is a reference for. Texts are those of
- * tests: a mistake in one ends the program.
+ * its text alone, so that it shares nothing with what it is a reference for. Texts come from tests:
+ * a mistake in one ends the program.
  *
  * How far a computation in single precision may be off is derived beside it. Each rounding is taken
  * for an independent error of mean zero (Higham and Mary, "A new approach to probabilistic rounding
  * error analysis", 2019): a sum of n terms x[i] has an error of deviation sqrt(n) u sum|x[i]|, u
- * being 2^-24; errors of inputs go on by the derivatives, and variances add. Where a ReLU or a
+ * being 2^-24; derivatives pass on the errors of inputs, and variances add. Where a ReLU or a
  * maximum may fall to the other side within its error, what flows back may be lost altogether. A
- * value is wrong when it is more than REFERENCE_DEVIATIONS deviations off. */
+ * value is wrong when it is off by more than REFERENCE_DEVIATIONS deviations. */
 #ifndef TUTTI_TESTS_REFERENCE_NET_H
 #define TUTTI_TESTS_REFERENCE_NET_H
 

@@ -1,5 +1,5 @@
-/* Running a kernel on every row this machine has and on one and two threads, on arrays that end at
- * an unmapped page and are full of NaN, and comparing bit by bit. */
+/* Running a kernel on every row this machine has, on one and two threads, on arrays that end at an
+ * unmapped page and are full of NaN, and comparing bit by bit. */
 #ifndef TUTTI_TESTS_ROWS_H
 #define TUTTI_TESTS_ROWS_H
 
@@ -34,7 +34,7 @@ static inline fenced random_array(size_t count, uint64_t seed, double low, doubl
     return a;
 }
 
-/* Whether element i of an activation [n][c/16][pixels][16] is a channel and no filler. */
+/* Whether element i of an activation [n][c/16][pixels][16] is a channel and not filling. */
 static inline bool is_channel(int c, int pixels, size_t i)
 {
     const size_t block = i / 16 / (size_t)pixels % (size_t)((c + 15) / 16);

@@ -206,7 +206,7 @@ static int allowed_threads(void)
     return count;
 }
 
-/* A team pins its members; whoever comes after it must find the cpuset as it was. */
+/* A team pins its threads; whoever comes after it must find the cpuset as it was. */
 static void a_team_leaves_the_cpuset_as_it_was(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Checkpoints: whole or not there, whatever happens while they are written. The system calls that
+/* Checkpoints: whole or absent, whatever happens while they are written. The system calls that
  * change a disk are wrapped here, so that each of them can fail, or be the last one. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -376,7 +376,7 @@ static void any_call_may_fail(void **state)
         calls_left = -1;
         if (finished) break;
         faults++;
-        /* an unlink of a link that is not there may fail as it likes */
+        /* an unlink of a link that does not exist may fail */
         const int64_t step = resumed(f);
         assert_true(step == 2 || step == 3);
         if (!s) assert_int_equal(step, 3);

@@ -1,4 +1,4 @@
-/* Where the communication thread lives, and how many threads are left to compute with. */
+/* Where the communication thread runs, and how many threads are left to compute with. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

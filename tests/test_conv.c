@@ -1,7 +1,7 @@
 /* Convolution: every row of the kernel table, every number of threads and every size of cache
- * blocks gives the very bits of the definition, which itself is within a derived bound of the sum
- * in double. Arrays end at an unmapped page and outputs start as NaN, so that reading or writing
- * too much and writing too little are seen.
+ * blocks gives exactly the bits of the definition, which is itself within a derived bound of the
+ * sum in double. Arrays end at an unmapped page and outputs start as NaN, so that reading or
+ * writing too much and writing too little are noticed.
  *
  *   test_conv [--slow] [--seed N] [--shape N]     more shapes; other numbers; one shape only */
 #define _GNU_SOURCE
@@ -103,7 +103,7 @@ static float number(const problem *p, uint32_t which, uint64_t at)
     return (float)(tutti_random_uniform(&key, at) * 2.0 - 1.0);
 }
 
-/* Channels that exist get numbers, those that fill up a block zeros. */
+/* Channels that exist get numbers, those that only fill up a block get zeros. */
 static void fill_images(const problem *p, fenced *out, bool is_x, uint32_t which)
 {
     const int channels = is_x ? p->shape.c : p->shape.k;

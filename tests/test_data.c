@@ -419,8 +419,8 @@ static void synthetic_has_any_shape(void **state)
     assert_fails(tutti_data_open(&data, "synthetic,shape=8x8x3", &o), TUTTI_SHAPE, "1x1x429");
 }
 
-/* Images of any number of channels have the numbers of a vector, where the contract says; nothing
- * of what was in the memory before is left. */
+/* Images of any number of channels have the numbers of a vector, in the order the contract says;
+ * nothing is left of what was in the memory before. */
 static void any_number_of_channels_has_its_layout(void **state)
 {
     (void)state;
@@ -463,7 +463,7 @@ static void the_debian_package_is_found(void **state)
     assert_ok(open_plain(&data, "fashion-mnist"));
     assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 60000);
     assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 10000);
-    assert_true(fabs(tutti_data_normalise(data).mean[0] - 0.2860) < 1e-4); /* as in the world */
+    assert_true(fabs(tutti_data_normalise(data).mean[0] - 0.2860) < 1e-4); /* the well-known mean */
     assert_true(fabs(tutti_data_normalise(data).std[0] - 0.3530) < 1e-4);
     fetch(data, TUTTI_SPLIT_TEST, 0, 0, &label);
     assert_string_equal(tutti_data_class_name(data, label), "Ankle boot");

@@ -70,7 +70,7 @@ static void put_cm3(bytes *b, int u, int rows)
         put_byte(b, (int)lround((value(u, i / COLUMNS, i % COLUMNS) - (u - 1)) * 8));
 }
 
-/* Each column from p0 = -1 to p100 with the quarters on the straight line between: 64, 192 and
+/* Each column from p0 = -1 to p100 with the quartiles on the straight line in between: 64, 192 and
  * 255 steps of 1/8. */
 static void put_cm(bytes *b, int u, int rows)
 {
@@ -267,7 +267,7 @@ static void the_net_decides_the_window(void **state)
     assert_fails(tutti_data_open(&data, archive_spec(s, ""), &o), TUTTI_SHAPE, "takes 16 numbers");
 }
 
-/* Frames as channels and pixels of an image: the numbers of a vector, where the contract says. */
+/* Frames as channels and pixels of an image: a vector's numbers, in the order the contract says. */
 static void windows_may_be_images(void **state)
 {
     enum { NUMBERS = 34 * COLUMNS };
@@ -412,7 +412,7 @@ static void numbers_that_are_none(void **state)
     tutti_data_close(&data);
 }
 
-/* The mean is that of the numbers that are: u0 and u1 have 4 and 5 frames, one number is none. */
+/* The mean is that of actual numbers: u0 and u1 have 4 and 5 frames, and one value is NaN. */
 static void what_is_no_number_does_not_count(void **state)
 {
     scratch *s = *state;

@@ -1,4 +1,4 @@
-/* Who started this process: found out from the environment alone. */
+/* Who started this process, told by the environment alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Models: gradients against the reference, it against finite differences, and the same bits however
- * the work is shared. */
+/* Models: gradients against the reference, the reference against finite differences, and the same
+ * bits however the work is shared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +188,7 @@ static double difference(reference_net *net, const batch *b, double *parameter, 
 }
 
 /* Some elements of one parameter. The difference with twice the step has four times the error of
- * truncation: what lies between the two is three times that of the smaller step. */
+ * truncation: the two differ by three times that of the smaller step. */
 static void check_reference(reference_net *net, const batch *b, int parameter)
 {
     enum { CHECKED = 4 };
@@ -307,7 +307,7 @@ static void evaluation_does_not_depend_on_the_batch(void **state)
     tutti_model_options o = b.options;
     o.forward_only = true;
     tutti_model *small = make_model(&b, &o), *large = make_model(&b, &b.options);
-    train(large, &b); /* leaves its traces in the memory that is used again */
+    train(large, &b); /* leaves its traces in memory that is reused */
     const size_t stride = tutti_net_input_floats(b.net);
     const int classes = tutti_net_classes(b.net);
     for (int n = 0; n <= BATCH; n += 6) {

@@ -1,4 +1,4 @@
-/* Nets from text: the zoo's numbers, branches, and what the parser says to mistakes. */
+/* Nets from text: the zoo's numbers, branches, and what the parser says about mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -318,7 +318,7 @@ static void nets_are_found_by_name_and_path(void **state)
     char dirs[128];
     snprintf(dirs, sizeof dirs, "/nowhere:%s", dir);
     setenv("TUTTI_MODELS", dirs, 1);
-    net = load("lenet"); /* the user's own goes before the library's */
+    net = load("lenet"); /* the user's own comes before the library's */
     assert_int_equal(tutti_net_classes(net), 2);
     tutti_net_destroy(&net);
     unsetenv("TUTTI_MODELS");

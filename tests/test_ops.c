@@ -365,8 +365,8 @@ static void a_nan_makes_its_row_nan_and_no_other(void **state)
     }
 }
 
-/* So large that results are stored around the caches: the bits are those of one sample at a time,
- * which are not. */
+/* So large that results bypass the caches: the bits are those of one sample at a time, whose
+ * results do not. */
 static void large_softmax_has_the_bits_of_single_samples(void **state)
 {
     enum { N = 4200, CLASSES = 1000, WIDTH = 1008 };

@@ -1,4 +1,4 @@
-/* Packing: nothing that lives at the same time overlaps, and little is wasted. */
+/* Packing: nothing that is alive at the same time overlaps, and little is wasted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void check_apart(const tutti_lease *pieces, int count, size_t total)
     }
 }
 
-/* The most that lives at one time: no packing can do with less. */
+/* The most that is alive at one time: no packing can do with less. */
 static size_t least(const tutti_lease *pieces, int count)
 {
     size_t most = 0;
@@ -63,7 +63,7 @@ static void random_pieces_stay_apart(void **state)
     }
 }
 
-/* A chain of layers, forward and back: what dies at once leaves its place to the next. */
+/* A chain of layers, forward and back: what is soon free leaves its place to the next. */
 static void a_chain_is_packed_without_waste(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ static void overlap_hides_what_fits(void **state)
     (void)state;
     double waited[2];
     assert_true(fabs(step(0, 0, 0, 0, waited) - 5) < 1e-12);
-    /* layer 1's exchange of 2 hides behind backward-data and layer 0 */
+    /* layer 1's exchange of 2 is hidden behind backward-data and layer 0 */
     assert_true(fabs(step(0, 1, 0, 0, waited) - 5) < 1e-12);
     /* layer 0 has nothing to hide behind */
     assert_true(fabs(step(0.5, 0, 0, 0, waited) - 6) < 1e-12);
@@ -105,7 +105,7 @@ static void priority_lets_the_first_layer_overtake(void **state)
     double first[2], ordered[2];
     /* layer 1 takes 6 in all, 2 of them before layer 0 submits its 1. First layer first: wait 1,
      * then forward of layer 0 hides 1 more, 3 are left to wait for. In order: 4 + 1 at once, and
-     * only what is left of nothing later. */
+     * nothing later. */
     const double with = step(0.5, 3, 0, 0, first), without = step(0.5, 3, 0, 1, ordered);
     assert_true(fabs(first[0] - 1) < 1e-12);
     assert_true(fabs(first[1] - 3) < 1e-12);

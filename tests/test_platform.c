@@ -1,4 +1,4 @@
-/* Measured platforms: what a text says, what lies between and beyond its rows, where it is kept. */
+/* Measured platforms: what a text says, what is between and beyond its rows, where it is kept. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>

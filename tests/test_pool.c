@@ -253,7 +253,7 @@ static void average_pool_backward_is_the_definition(void **state)
     assert_true(each_shape(*state, AVERAGE_VARIANTS, average_backward_case) > 0);
 }
 
-/* Arrays of many samples, and of one ('one_'), of which nothing is stored around the caches. */
+/* Arrays of many samples, and of one ('one_'), of which nothing bypasses the caches. */
 typedef struct large {
     const tutti_pool_shape *p;
     fenced x, y, dx, one_y, one_dx;
@@ -292,9 +292,9 @@ static void check_large(const run *r, const large *t, int n)
     }
 }
 
-/* So large that results and taps are stored around the caches: the bits are those of one sample at
- * a time, which are not. With 2x2 elements every other plane begins in mid-line of the taps; one
- * row has a NaN. */
+/* So large that results and taps bypass the caches: the bits are those of one sample at a time,
+ * which do not. With 2x2 elements every other plane begins in mid-line of the taps; one row has a
+ * NaN. */
 static void large_pooling_has_the_bits_of_single_samples(void **state)
 {
     enum { N = 17, C = 64, H = 126, W = 125 };

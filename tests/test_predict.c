@@ -186,7 +186,7 @@ static void slack_is_counted_from_a_gradient_to_its_use(void **state)
         int late;
     } row[] = {{{1, 1, 1, 1}, 3},  /* 5 ms before the second layer are not 200 / 32 */
                {{13, 1, 1, 1}, 4}, /* 4 x 13 ms are 20 + 30 and some */
-               {{1, 1, 4, 1}, 4},  /* the third has 5 + 10 before it and 40 behind */
+               {{1, 1, 4, 1}, 4},  /* the third has 5 + 10 before it and 40 after it */
                {{1, 1, 1, 100}, 3},
                {{30, 1, 1, 1}, 0}}; /* not even all layers take 4 x 30 ms */
     tutti_net *net = NULL;

@@ -1,5 +1,5 @@
 /* The queue and the bell: every interleaving of their steps in a model, and the real ones under
- * stress (run it under ThreadSanitizer too: meson setup -Db_sanitize=thread). */
+ * stress (run it under ThreadSanitizer, too: meson setup -Db_sanitize=thread). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

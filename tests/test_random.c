@@ -1,10 +1,10 @@
-/* Random nets: losses and gradients as the plain reference has them, and the same bits with every
+/* Random nets: the losses and gradients of the plain reference, and the same bits with every
  * instruction set, number of threads and workers, split and size of caches.
  *
  *     test_random [--seed N] [--seconds S | --count N] [--print]
  *
  * Seeds N, N+1, ... are tried for S seconds, or as many as are asked for; --print shows the nets
- * instead, and as comments which of their layers may be split. */
+ * instead, with comments that say which of their layers may be split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Safetensors files: what is written is what is read, by us and by a reader we did not write with
- * the same hands; what is damaged is refused with a sentence that names it. */
+/* Safetensors files: what is written is what is read, by us and by an independent reader; what is
+ * damaged is refused with a sentence that names it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

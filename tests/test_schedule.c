@@ -9,8 +9,8 @@
 
 #include "train/schedule.h"
 
-static const tutti_pace even = {.samples = 1000, .batch = 10, .steps = 1000}; /* 100 a epoch */
-static const tutti_pace uneven = {.samples = 100, .batch = 48, .steps = 25};  /* 2.08 a epoch */
+static const tutti_pace even = {.samples = 1000, .batch = 10, .steps = 1000}; /* 100 per epoch */
+static const tutti_pace uneven = {.samples = 100, .batch = 48, .steps = 25};  /* 2.08 per epoch */
 
 static tutti_span span(const char *text, tutti_span_unit bare)
 {
@@ -56,7 +56,7 @@ static void epochs_end_where_the_samples_do(void **state)
     assert_int_equal(tutti_pace_epoch(&even, 99), 0);
     assert_int_equal(tutti_pace_epoch(&even, 100), 1);
     assert_int_equal(tutti_pace_steps(&even, 3), 300);
-    /* 48 samples a step, 100 an epoch: complete after steps 3 (144), 5 (240), 7 (336), ... 25 */
+    /* 48 samples per step, 100 per epoch: complete after steps 3 (144), 5 (240), 7 (336), ... 25 */
     static const int ends[] = {3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25};
     const tutti_rhythm each = rhythm("1epoch"), six = rhythm("6epochs");
     for (int step = 0, e = 0; step <= 25; step++) {

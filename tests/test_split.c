@@ -30,7 +30,7 @@ static const char cnn[] = "input 3 9 9\n"
                           "loss softmax\n";
 static const char image[] = "input 1 4 4\nf1 fc 300 relu\nf2 fc 600\nloss softmax\n";
 
-/* Groups for each fc layer: a divisor of the workers that it can bear, another one each time. */
+/* Groups for each fc layer: a divisor of the workers that it allows, another one each time. */
 static void choose_groups(const tutti_net *net, int workers, int variant, int *groups)
 {
     for (int i = 0; i < tutti_net_layer_count(net); i++) {

@@ -1,5 +1,5 @@
-/* Kernels that can store around the caches give the same bits either way. The drivers choose by
- * size, with sizes few other tests have. */
+/* Kernels whose stores can bypass the caches give the same bits either way. The drivers choose by
+ * size, and few other tests have such sizes. */
 #include "rows.h"
 
 #include "base/memory.h"

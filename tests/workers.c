@@ -16,7 +16,7 @@ typedef struct worker {
     int number;
 } worker;
 
-/* A test can be ended by its own thread only. */
+/* Only a test's own thread can end it. */
 static void need(tutti_status s)
 {
     if (!s) return;
@@ -99,7 +99,7 @@ static tutti_status move(void *user, int index)
         [TUTTI_MOVE_REDUCE] = reduce,
         [TUTTI_MOVE_ALLTOALL] = all_to_all,
     };
-    meet(self->world); /* everybody has brought its own */
+    meet(self->world); /* everybody has put in its own */
     kinds[mine->kind](self->world, mine, self->number, index);
     return TUTTI_OK;
 }

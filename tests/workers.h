@@ -1,5 +1,5 @@
-/* Several workers in one process: threads, and what comm does between ranks is done by reaching
- * into the others' buffers. */
+/* Several workers in one process: they are threads, and what comm does between ranks they do by
+ * reaching into each other's buffers. */
 #ifndef TUTTI_TESTS_WORKERS_H
 #define TUTTI_TESTS_WORKERS_H
 

@@ -3,7 +3,7 @@
 program, on 2 to 4 ranks with random plans, threads, instruction sets and ways to exchange.
 
 TEST_RANDOM --print makes the nets (tests/random_net.h). Seeds N, N+1, ... are tried; each net is
-trained on one rank and thread, then differently, and must come to the same bytes and losses. What
+trained on one rank and thread, then differently, and must end with the same bytes and losses. What
 fails is shown with its net and the commands."""
 import argparse
 import pathlib
@@ -17,7 +17,7 @@ import time
 
 import runs
 
-# What is known to fail and therefore left out; True brings it in. tests/random_net.h has more.
+# What was known to fail and can be left out; True brings it in. tests/random_net.h has more.
 IMAGES_ABOVE_16_CHANNELS = False
 CLIP_WITH_SPLIT_NOBIAS = False
 
@@ -39,7 +39,7 @@ class Net:
         return image and self.input[0] > 16 and not IMAGES_ABOVE_16_CHANNELS
 
     def plan(self, ranks, dice):
-        """A plan's text: for each fc layer any number of groups that it can bear."""
+        """A plan's text: for each fc layer any number of groups that it allows."""
         lines = []
         for name, features in self.splits.items():
             groups = dice.choice([g for g in range(1, ranks + 1)
@@ -81,7 +81,7 @@ def way(tutti, folder, net, dice):
 
 
 def compare(tutti, folder, net, dice):
-    """Trains the net and again; on failure the commands are in the exception."""
+    """Trains the net, then again; on failure the commands are in the exception."""
     path = folder / "random.net"
     path.write_text(net.text)
     common = [str(path), *common_options(net, dice)]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """recorded.py TUTTI [--full] [--filter TEXT] [--record]: the bits of nets of the zoo, as recorded.
 
-recorded.txt has the sums (SHA-256) of what each net's model and optimizer hold after a few steps:
-the bytes of the tensors, behind the files' headers. Every instruction set, number of ranks and
-plan must come to them. --record writes the file anew with this machine's best kernels on one rank:
-for a change that is meant to change bits, and says so."""
+recorded.txt has the checksums (SHA-256) of what each net's model and optimizer hold after a few
+steps: the bytes of the tensors, after the files' headers. Every instruction set, number of ranks
+and plan must come to them. --record writes the file anew with this machine's best kernels on one
+rank: for a change that is meant to change bits, and says so."""
 import concurrent.futures
 import hashlib
 import pathlib

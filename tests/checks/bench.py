@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bench.py BUILD: every benchmark runs, honours the options it offers and prints JSON with the
-figures it promises. What the figures are is nobody's business here."""
+figures it promises. What the figures are does not matter here."""
 import json
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """clang.py SOURCE BUILD: the second compiler builds everything without a warning, and the unit
-tests pass there too. Keeps its build folder, so that a second run compiles nothing."""
+tests pass there, too. Keeps its build folder, so that a second run compiles nothing."""
 import os
 import pathlib
 import subprocess

@@ -61,7 +61,7 @@ def check_threads():
 
 
 def check_rhythm():
-    """Between two evaluations passes the time asked for; the last comes with the last step."""
+    """Evaluations come at the interval asked for, and one comes with the last step."""
     start = time.monotonic()
     done = run("train", str(NETS / "channels33.net"), "--data", "synthetic,test=8", "--steps",
                "3000", "--threads", "1", "--eval-every", "0.05s")

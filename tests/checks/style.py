@@ -22,7 +22,7 @@ def tracked(source):
 
 
 def functions(lines):
-    """First line and length of every function: its braces stand in the first column."""
+    """First line and length of every function: its braces are in the first column."""
     start = None
     for number, line in enumerate(lines, 1):
         if line == "{":

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-/* Reads a tensor in two halves; its values only have to be there. */
+/* Reads a tensor in two halves; its values only have to be readable. */
 static void read_tensor(const tutti_safetensors *file, int tensor)
 {
     static float values[1 << 16];
@@ -22,7 +22,7 @@ static void read_tensor(const tutti_safetensors *file, int tensor)
     if (n > 1 << 16) return;
     tutti_status s = tutti_safetensors_read(file, tensor, 0, values, n / 2);
     if (!s) s = tutti_safetensors_read(file, tensor, n / 2, values + n / 2, n - n / 2);
-    if (s && s != TUTTI_DATA) abort(); /* DATA: a type that is no weight */
+    if (s && s != TUTTI_DATA) abort(); /* DATA: a type that weights cannot have */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

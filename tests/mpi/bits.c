@@ -109,7 +109,7 @@ static void check_whole(tester *t, const char *what, const float *whole, const f
 
 /* --- every algorithm, every size --- */
 
-/* Of a sum, at least one for each rank. */
+/* Leaves of a sum, at least one for each rank. */
 static int leaves_for(const tester *t)
 {
     return t->size > 16 ? t->size : 16;
@@ -155,7 +155,7 @@ static void sum_case_deinit(sum_case *c)
     tutti_free(c->want);
 }
 
-/* Memory in common from which cases take what they need. */
+/* Common memory from which cases take what they need. */
 typedef struct common_room {
     tutti_common *memory;
     float *whole, *own; /* what is left of it */
@@ -370,7 +370,7 @@ static void chains(tester *t, common_room *room)
     for (int i = 0; i < LAYERS; i++) layer_deinit(&layers[i]);
 }
 
-/* A sum without an update: into the one whole, and into each one's first partial. */
+/* A sum without an update: into the one whole, and into each rank's first partial. */
 static void sums_in_common(tester *t, common_room *room, size_t count)
 {
     sum_case c;
@@ -518,7 +518,7 @@ static void one_grouping(tester *t, int groups)
     tutti_group_destroy(&across);
 }
 
-/* What rank 'from' sends to rank 'to': some floats, sometimes none, now and then many. */
+/* How much rank 'from' sends to rank 'to': some floats, sometimes none, now and then many. */
 static size_t amount(int from, int to)
 {
     const int n = from * 7 + to * 3;

@@ -44,8 +44,8 @@ def check_rows():
 
 
 def check_bytes(table):
-    """Part-reduce and part-broadcast each send (N-1)/N of the parameters; what the step that does
-    not count left under way may differ a little."""
+    """Part-reduce and part-broadcast each send (N-1)/N of the parameters; what the step that is not
+    counted left under way may make a small difference."""
     info = json.loads(subprocess.run([TUTTI, "info", NET, "--json"], text=True, check=True,
                                      capture_output=True).stdout)
     for row in table:

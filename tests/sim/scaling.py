@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scaling.py TUTTI plan|quick|all: holds the figures of doc/SCALING.md to what tutti plan and
 tutti simulate say, to the digit, and the pictures beside it: neither measures anything, so they say
-the same everywhere. 'plan' has predictions only, 'quick' simulations of some seconds besides, 'all'
+the same everywhere. 'plan' has predictions only, 'quick' also simulations of some seconds, 'all'
 takes most of an hour.
 
 A row's first cell names the net, the nodes, the minibatch and the platform, or leaves out what the
