@@ -253,7 +253,7 @@ static void average_pool_backward_is_the_definition(void **state)
     assert_true(each_shape(*state, AVERAGE_VARIANTS, average_backward_case) > 0);
 }
 
-/* Arrays of many samples, and of one ('one_'), of which nothing bypasses the caches. */
+/* Arrays of many samples, and of one ('one_'), of which nothing is stored past the caches. */
 typedef struct large {
     const tutti_pool_shape *p;
     fenced x, y, dx, one_y, one_dx;

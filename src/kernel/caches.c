@@ -1,6 +1,6 @@
 #include "kernel/caches.h"
 
-/* Processes that are bound to cores of their own share what lies behind these cores. */
+/* Processes that are bound to cores of their own share the caches of these cores. */
 static size_t share_of(const tutti_topology *topology, int level, int ranks)
 {
     const int all = tutti_topology_cache_cores(topology, level);

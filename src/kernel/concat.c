@@ -15,7 +15,7 @@ typedef struct concat_job {
     float *const *dx;
     const float *dy;
     float *y;
-    bool stream; /* all of y, or of every dx, around the caches */
+    bool stream; /* all of y, or of every dx, past the caches */
 } concat_job;
 
 static int channels_before(const concat_job *job, int part)
@@ -102,7 +102,7 @@ static void split_part(const concat_job *job, int part, const float *dy, float *
     if (c % B) zero_lanes(job->shape->pixels, B - c % B, dx + (size_t)(c / B) * plane + c % B);
 }
 
-/* As split_part, with a mask. Whole blocks are masked on the way, others after they were moved. */
+/* Like split_part, with a mask. Whole blocks are masked on the way, others after the move. */
 static void split_masked(const concat_job *job, int part, const float *dy, const float *mask,
                          float *dx)
 {

@@ -1,4 +1,4 @@
-/* A convolution's life: create plans the passes, destroy forgets them.
+/* Creating a convolution plans its passes.
  *
  * The order of the sums, fixed by the shape alone:
  *   y   over blocks of 16 input channels, kernel rows, kernel columns, channels of the block;
@@ -6,9 +6,9 @@
  *   dx  over blocks of 16 output channels, kernel rows and columns from the last to the first,
  *       channels of the block
  *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
- * Terms that lie in the padding are left out, but for the columns left and right of a compact
- * image, which are zeros (conv_pack.c).
- * 3x3 kernels at stride 1 are computed otherwise, see winograd.c and winograd_gradient.c. */
+ * Terms in the padding are left out, except for the columns left and right of a compact image,
+ * which are zeros (conv_pack.c).
+ * 3x3 kernels at stride 1 are computed differently, see winograd.c and winograd_gradient.c. */
 #include "kernel/conv_plan.h"
 
 #include <math.h>

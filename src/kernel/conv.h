@@ -10,11 +10,11 @@
  * The contract of bits. One output element is one chain of fused multiply-adds that starts at
  * +0 and whose order is fixed by the shape alone (stated at the head of conv.c), the same for
  * every instruction set, block size and number of threads. A weight gradient is one chain per grain
- * (samples, rows, columns in index order) and the tree of base/tree.h over the grains. Of 3x3
- * kernels at stride 1 a chain is sixteen such chains and a few additions, as fixed (winograd.c,
- * winograd_gradient.c). Padding is skipped, not multiplied; only the few columns beside a compact
- * image are, and what Winograd's tiles reach beyond the edges, as zeros. Bias is added once at the
- * end. */
+ * (samples, rows, columns in index order) and the tree of base/tree.h over the grains. With 3x3
+ * kernels at stride 1 a chain becomes sixteen such chains and a few additions, just as fixed
+ * (winograd.c, winograd_gradient.c). Padding is skipped, not multiplied; only the few columns
+ * beside a compact image, and what Winograd's tiles reach beyond the edges, are multiplied, as
+ * zeros. Bias is added once at the end. */
 #ifndef TUTTI_KERNEL_CONV_H
 #define TUTTI_KERNEL_CONV_H
 

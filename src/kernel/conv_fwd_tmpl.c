@@ -1,10 +1,10 @@
 /* The register tile of forward and backward-data.
  *
- * Per channel of x: one load for every vector of weights, one broadcast for every pixel, and
- * pixels x vectors multiply-adds, all accumulators in registers. What matters beyond the number of
- * accumulators is the number of loads: an Ice Lake server sustains 1.1 loads a cycle beside its two
- * multiply-adds, so that a tile of 14 pixels x 2 blocks (16 loads, 28 multiply-adds) ends at 96 %
- * of the peak, and one of 6 x 4 (10 loads, 24) or 9 x 3 (12, 27) at 100 %. AVX2 has registers for
+ * Per channel of x: one load for every vector of weights, one broadcast for every pixel, and pixels
+ * x vectors multiply-adds, all accumulators in registers. What matters beyond the number of
+ * accumulators is the number of loads: an Ice Lake server sustains 1.1 loads per cycle beside its
+ * two multiply-adds, so that a tile of 14 pixels x 2 blocks (16 loads, 28 multiply-adds) reaches
+ * 96 % of the peak, one of 6 x 4 (10 loads, 24) or 9 x 3 (12, 27) 100 %. AVX2 has registers for
  * 6 pixels x 1 block of two vectors.
  *
  * A tap that misses pixels at the edge of the image runs over the pixels it touches and leaves the

@@ -47,7 +47,7 @@ typedef struct job {
 
 typedef tutti_conv_gradient_part part;
 
-/* Where a part's sum lives: in dw, or in scratch. */
+/* Where a part's sum is kept: in dw, or in scratch. */
 typedef struct place {
     float *dw, *db; /* db NULL: not wanted, or another part's */
     long feature;   /* floats from one feature block to the next */
@@ -71,7 +71,7 @@ static void fetch(ahead *a)
         __builtin_prefetch(a->at, 0, 2);
 }
 
-/* 'rows' rows of an image from 'row' on, as far as there are. */
+/* 'rows' rows of an image from 'row' on, as far as it has them. */
 static ahead rows_ahead(const float *image, long row_floats, int row, int rows, int height)
 {
     const int begin = min_of(max_of(row, 0), height), end = min_of(begin + rows, height);
@@ -79,7 +79,7 @@ static ahead rows_ahead(const float *image, long row_floats, int row, int rows, 
 }
 
 /* Few taps and channels make few tiles, each a walk over a whole strip: then each tile fetches the
- * next strip of one block of dy, a line a pixel. Strips follow each other in memory. */
+ * next strip of one block of dy, one line per pixel. Strips follow each other in memory. */
 typedef struct follower {
     int blocks; /* that are still to be fetched */
     long ahead; /* floats from this tile's dy to the next block's next strip */
@@ -235,7 +235,7 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
         }
 }
 
-/* Zero, but for what the grain's first strips start afresh. */
+/* Zero, except for what the grain's first strips start afresh. */
 static void clear(const tutti_conv_gradient *g, const part *pt, place p, bool is_empty)
 {
     if (is_empty || !g->starts_afresh)
@@ -244,7 +244,7 @@ static void clear(const tutti_conv_gradient *g, const part *pt, place p, bool is
     if (p.db) memset(p.db, 0, (size_t)pt->nf * TUTTI_BLOCK * sizeof(float));
 }
 
-/* Packs what the output rows up to 'row_end' read of image x and is not there yet: rows from
+/* Packs what the output rows up to 'row_end' read of image x and is not packed yet: rows from
  * 'done' on. Returns how far it got. */
 static int pack_rows(const job *j, const float *x, int done, int row_end)
 {

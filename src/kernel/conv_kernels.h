@@ -19,13 +19,13 @@ typedef enum tutti_conv_kind {
 } tutti_conv_kind;
 
 /* Taps (columns of the kernel) that touch the same pixels: 'runs' runs of 'channels' channels each,
- * which follow each other in x as in w; x and w: floats from one run to the next. */
+ * which follow each other in x and in w; x and w: floats from one run to the next. */
 typedef struct tutti_conv_range {
     int runs, channels;
     long x, w;
 } tutti_conv_range;
 
-/* Pixels of an output row that one tile computes, or several alike side by side. Taps come in
+/* Pixels of an output row that one tile computes, or several equal ones side by side. Taps come in
  * ranges, because near the edges a tap touches only some of the pixels: range CLIP touches all,
  * range CLIP-i all but the first i, range CLIP+i all but the last i. */
 typedef struct tutti_conv_segment {
@@ -45,7 +45,7 @@ typedef struct tutti_conv_tile {
     long y_pixel, y_output;
     bool resume;       /* go on from the partial sums in y */
     bool finish;       /* add bias and apply the rest; else store the partial sums */
-    bool stream;       /* store around the caches; y is aligned to a cache line */
+    bool stream;       /* store past the caches; y is aligned to a cache line */
     bool relu;         /* max(., 0) */
     const float *bias; /* NULL: none */
 } tutti_conv_tile;
@@ -69,7 +69,7 @@ typedef struct tutti_conv_gradient_piece {
 
 /* A tile of backward-weights: some channels of x by some blocks of 16 features, summed over rows
  * and columns of dy: dw[c][k] += x[row][col][c] * dy[row][col][k]. With every pixel of dy the line
- * 'ahead' floats behind it comes to the second-level cache; 0: none. */
+ * 'ahead' floats after it is fetched to the second-level cache; 0: none. */
 typedef void tutti_conv_gradient_fn(const tutti_conv_gradient_piece *piece, int rows, int cols,
                                     const float *x, const float *dy, float *dw, long ahead);
 

@@ -92,7 +92,7 @@ struct tutti_conv {
 };
 
 /* Half cycles that one channel (or pixel) of a register tile takes on an Ice Lake server: two
- * multiply-adds a cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
+ * multiply-adds per cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
  * the latency of four cycles, and something for the loop, which more work hides better. */
 double tutti_conv_tile_cost(int blocks, int vectors, int width);
 
@@ -134,8 +134,8 @@ tutti_winograd_image tutti_winograd_output(const tutti_conv *conv, bool turned);
 int tutti_winograd_tiles(const tutti_winograd_image *image);  /* of one image */
 long tutti_winograd_plane(const tutti_winograd_image *image); /* floats of a block of channels */
 
-/* Tile 'tile' of all images: what of it lies inside, and where its first pixel lies, or would, in
- * floats from the first image's. */
+/* Tile 'tile' of all images: how much of it is inside, and where its first pixel is, or would be,
+ * in floats from the first image's. */
 tutti_winograd_tile tutti_winograd_cut(const tutti_winograd_image *image, int tile, long *first);
 
 /* The pass of these images and weights; forward, or backward-data if 'turned'. */

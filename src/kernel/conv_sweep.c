@@ -1,8 +1,8 @@
 /* Sweeps: how the rows of an output are cut into register tiles, and backward-data into phases.
  *
  * The cut. A tap that leaves the image at the left or right touches only some pixels of a tile, and
- * few pixels make poor use of the weights loaded for them. So tiles at the edges had better be
- * wide, those in the middle may be narrow: 28 pixels under 5 taps that reach 4 pixels beyond both
+ * few pixels make poor use of the weights loaded for them. So tiles at the edges should be wide,
+ * those in the middle may be narrow: 28 pixels under 5 taps that reach 4 pixels beyond both
  * edges are 9 + 5 + 5 + 9, not four times 7. Of all cuts into tiles the row has functions for, and
  * of all numbers of feature blocks in a tile, the cheapest is found by dynamic programming.
  *
@@ -83,7 +83,7 @@ static bool describe(const tutti_conv_sweep *sweep, int begin, int width, int ch
     return true;
 }
 
-/* Whether b is a's tile again, right behind. */
+/* Whether b is a's tile again, right after it. */
 static bool continues(const tutti_conv_segment *a, const tutti_conv_segment *b)
 {
     return a->width == b->width && a->kind == b->kind && a->w == b->w &&

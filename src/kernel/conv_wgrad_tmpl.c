@@ -15,7 +15,7 @@ enum {
     ACCUMULATORS = sizeof(union {CONV_GRADIENT_TILES(SIZE_OF)}) * VECTORS,
 };
 
-/* Where the first channel of block b lives. Nothing is known about the pointer, so that no address
+/* Where the first channel of block b is. Nothing is known about the pointer, so that no address
  * is kept, at the expense of a register, between the loads at the beginning and the stores at the
  * end. */
 INLINE float *block_of(float *dw, long dw_output, int b)

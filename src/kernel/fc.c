@@ -1,18 +1,18 @@
 /* Fully connected layers: the loops around the kernels.
  *
  * Every thread has a rectangle of the output to itself (threads split outputs, never a sum) and
- * walks it in an order that touches each weight as few times as possible, for the weights are
- * what is large: at small batches the passes run at the speed at which memory delivers them.
+ * walks it in an order that touches each weight as few times as possible, because the weights are
+ * large: at small batches the passes run at the speed at which memory delivers them.
  *
  *   forward   for pieces of the chain over inputs: for panels of outputs: all samples.
- *             The piece of x is copied to one place (rows of x that lie a power of two apart would
+ *             The piece of x is copied to one place (rows of x that are a power of two apart would
  *             meet in a few cache sets) and fills the second-level cache; where a layer has more
  *             inputs than a piece, y holds the unfinished chains.
- *   data      dy is transposed once, so that samples lie in lanes and the weights are the scalars.
+ *   data      dy is transposed once, so that samples are in lanes and the weights are the scalars.
  *             For pieces of inputs: for leaves of the tree: all samples. A leaf's dy stays in
  *             the first-level cache, the stacks of sums that wait in the second, the weights
- *             stream through; what comes next is fetched meanwhile, a little every step. Of
- *             few samples inputs lie in lanes instead, dy stays as it is.
+ *             stream through; what comes next is fetched meanwhile, a little every step. With
+ *             few samples, inputs are in lanes instead and dy stays as it is.
  *   weights   x and dy are packed once into blocks of 16 columns.
  *             For runs of inputs: for panels of outputs: the tile's tree over all grains in
  *             registers and first-level cache, then dw is written, once. */

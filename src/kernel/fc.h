@@ -7,7 +7,7 @@
  * The contract of bits. Forward: one chain of fused multiply-adds over the inputs in index order.
  * Backward-data: chains over blocks of 64 output features, joined by the tree of base/tree.h, so
  * that ranks which hold whole blocks can add up what they own. Backward-weights: one chain per
- * grain over its samples, joined by the tree of grains. Chains start at +0, but a grain's with its
+ * grain over its samples, joined by the tree of grains. Chains start at +0, a grain's with its
  * first product. */
 #ifndef TUTTI_KERNEL_FC_H
 #define TUTTI_KERNEL_FC_H
@@ -42,7 +42,7 @@ void tutti_fc_forward(const tutti_fc *fc, const tutti_task *task, const float *x
 void tutti_fc_backward_data(const tutti_fc *fc, const tutti_task *task, const float *dy,
                             const float *w, const float *mask, float *dx);
 
-/* What a rank contributes that holds only the output features of leaves first .. end-1 of the
+/* The contribution of a rank that holds only the output features of leaves first .. end-1 of the
  * layer's tree (task->outputs does not matter): one partial sum for each root of
  * tutti_tree_roots(leaves, first, end), in that order, partial[r] an array like dx; w and dy are
  * those of its features. Returns the number of roots: 1 when leaves and ranks are powers of two.

@@ -22,7 +22,7 @@ static int leaves_of(int outputs)
     return tutti_ceil_div(outputs, TUTTI_FC_LEAF);
 }
 
-/* How many sums wait at most, and one that arrives. */
+/* How many sums wait at most, and one more that arrives. */
 static int levels_of(int leaves)
 {
     return tutti_tree_height(leaves) + 1;
@@ -182,7 +182,7 @@ static void data_leaf(const data_piece *piece, int leaf, int p)
     });
 }
 
-/* Puts in place what came of a panel. */
+/* Puts the result of a panel in place. */
 static void data_unpack(const data_piece *piece, int p)
 {
     const data_pass *pass = piece->pass;

@@ -4,15 +4,15 @@
 #include "kernel/fc_tile.h"
 
 /* A job is one leaf of the tree for many inputs: the leaf's dy stays in the first-level cache while
- * tile after tile of inputs passes by, and what waits for a leaf lies on a stack of such jobs'
+ * tile after tile of inputs passes by, and what waits for a leaf is on a stack of such jobs'
  * results in the second level. So of a tile's operands only its few weights and the sums it joins
  * come from outside the first level.
  *
  * Fetching. Both come to the first level a tile ahead, and the next job's weights and dy to the
  * second. Every step fetches a few lines, never all that a tile needs at once: prefetches that wait
  * for memory occupy what loads need to get at the second level, and a burst of them stops
- * multiplying for as long as memory takes, which with other programs on the same memory is what
- * decides. Narrow tiles have time for the next job's weights only. */
+ * multiplying for as long as memory takes, which matters most when other programs use the same
+ * memory. Narrow tiles have time for the next job's weights only. */
 enum {
     WIDE = FC_DATA_FETCHES,
     TAIL = 4,            /* steps at the end of a leaf, ... */
@@ -83,9 +83,9 @@ INLINE void tail_steps(vf *sums, int blocks, const float *w, const float *const 
     }
 }
 
-/* The last steps of a leaf, two rows after the other, so that sums are joined and stored while the
- * next rows still multiply. A burst of stores holds multiplying up: the 24 of a tile for 32 cycles
- * (Zen 4), one after every four multiply-adds not at all. */
+/* The last steps of a leaf, two rows at a time, so that sums are joined and stored while the next
+ * rows still multiply. A burst of stores holds up multiplying: the 24 of a tile for 32 cycles
+ * (Zen 4); one store after every four multiply-adds does not hold it up at all. */
 INLINE void data_tail(vf *acc, int rows, int blocks, const float *w, const float *dy,
                       const tutti_fc_data_job *job, size_t at)
 {
@@ -138,8 +138,8 @@ INLINE void data_tile(const tutti_fc_data_job *job, int input, int rows, int blo
     data_tail(acc, rows, blocks, w + SHORT_BLOCK, dy + SHORT_BLOCK * TUTTI_BLOCK, job, at);
 }
 
-/* Each shape is a function of its own, for the compiler runs out of registers for addresses when
- * all are inlined. The narrower the panel, the more rows fit in the registers. */
+/* Each shape is a function of its own, because the compiler runs out of registers for addresses
+ * when all are inlined. The narrower the panel, the more rows fit in the registers. */
 #define TILES(name, rows, blocks)                                                               \
     static __attribute__((noinline)) int name(const tutti_fc_data_job *job, int input)          \
     {                                                                                           \

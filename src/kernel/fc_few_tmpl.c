@@ -2,10 +2,10 @@
  *
  * With samples in lanes (fc_data_tmpl.c) one sample costs as much as sixteen, and more than its
  * weights take to come from memory. Here inputs are in lanes: a square of VLEN x VLEN weights is
- * transposed in registers, and each sample multiplies it by VLEN scalars. Of 16 x 16 weights the
- * transposition is 64 shuffles and a sample 16 multiply-adds, so that up to 8 samples take no more
- * time than memory needs for the weights (Zen 4: 1 KiB in about 190 cycles). The sums are the same
- * ones in the same order. */
+ * transposed in registers, and each sample multiplies it by VLEN scalars. For 16 x 16 weights the
+ * transposition takes 64 shuffles and a sample 16 multiply-adds, so that up to 8 samples take no
+ * more time than memory needs for the weights (Zen 4: 1 KiB in about 190 cycles). The sums are the
+ * same ones in the same order. */
 #include "kernel/isa/isa.h"
 
 #include "kernel/fc_tile.h"

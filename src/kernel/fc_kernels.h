@@ -27,7 +27,7 @@ typedef struct tutti_fc_forward_job {
 } tutti_fc_forward_job;
 
 /* dx^T[i][n] = sum over o of w[i][o] dy^T[o][n]: one leaf of the tree over outputs, joined with the
- * sums that wait for it. Those lie on a stack, each [inputs][blocks][16 samples]. */
+ * sums that wait for it. Those are on a stack, each [inputs][blocks][16 samples]. */
 typedef struct tutti_fc_data_job {
     int inputs, blocks; /* inputs: a multiple of 16; blocks of 16 samples: 1 .. the row's limit */
     int output_blocks;  /* blocks of 16 outputs: 1 .. 4 */
@@ -76,11 +76,11 @@ typedef struct tutti_fc_weights_job {
     const float *dy; /* [blocks][samples][16], dy_block apart, likewise */
     size_t dy_block;
     float *near; /* the run's own stack: tutti_tree_height(grains) + 1 times TUTTI_FC_NEAR floats */
-    float *far;  /* the stacks of all tiles over runs, that live from the first run to the last: */
+    float *far;  /* the stacks of all tiles over runs, kept from the first run to the last: */
     int levels;  /* inputs * blocks * 16 * levels floats, levels = tutti_tree_height(runs) + 1 */
     float *dw;   /* [blocks][inputs][16], dw_block apart; written by the last run */
     size_t dw_block;
-    bool stream; /* store around the caches; dw is aligned to a cache line */
+    bool stream; /* store past the caches; dw is aligned to a cache line */
 } tutti_fc_weights_job;
 
 /* Floats of the largest piece of dw whose partial sums wait together, on any row. */

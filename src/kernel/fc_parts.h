@@ -56,7 +56,7 @@ typedef struct tutti_fc_part {
 } tutti_fc_part;
 
 /* The part of thread 'thread' of 'threads' of an output of a x b pieces: the grid of parts whose
- * largest part is smallest, rather cut along a. */
+ * largest part is smallest, cut along a rather than b. */
 tutti_fc_part tutti_fc_part_of(int a, int b, int thread, int threads);
 
 #endif

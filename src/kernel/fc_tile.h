@@ -12,9 +12,8 @@
  *
  * Weights [o/16][i][16] serve forward as columns and data as scalars, so nobody transposes them.
  *
- * The tree is a binary counter: what waits for its right neighbour lies on a stack of register
- * tiles in cache; a finished chain is joined with the top of the stack while it is still in
- * registers. */
+ * The tree is a binary counter: what waits for its right neighbour is on a stack of register tiles
+ * in cache; a finished chain is joined with the top of the stack while it is still in registers. */
 #ifndef TUTTI_FC_TILE_H
 #define TUTTI_FC_TILE_H
 

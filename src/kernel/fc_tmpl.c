@@ -32,8 +32,8 @@ INLINE void forward_end(vf *acc, int rows, int blocks, const tutti_fc_forward_jo
     }
 }
 
-/* The next job's weights, fetched to the second-level cache one or two lines a step, shared out
- * among the tiles of this job: a line a step is about what memory delivers. They lie at a fixed
+/* The next job's weights, fetched to the second-level cache one or two lines per step, shared out
+ * among the tiles of this job: a line per step is about what memory delivers. They are at a fixed
  * distance from this job's, which costs no register that moves; 0 means none. */
 typedef struct fetcher {
     ptrdiff_t ahead[2];
@@ -201,21 +201,22 @@ INLINE void weights_panel(const tutti_fc_weights_job *job, int blocks, int rows)
     }
 }
 
-/* ---- backward-weights with few samples a grain ----
+/* ---- backward-weights with few samples per grain ----
  *
- * With 4 samples a grain the tile above would load and store partial sums as often as it
+ * With 4 samples per grain the tile above would load and store partial sums as often as it
  * multiplies. So turn it inside out: the dy of one block of outputs for a grain, or for an aligned
  * pair or four of grains with up to 16 samples together, fills the registers, and one row of dw
  * after the other sweeps past: 16 scalars, 16 multiply-adds, the grains joined, and one partial sum
  * to the stack, of SWEEP_ROWS rows at a time so that it stays in the first-level cache. Sixteen
- * registers hold only one grain; that still is 72 % of the peak where the tile has 62.
+ * registers hold only one grain; that is still 72 % of the peak, where the tile has 62.
  *
- * What grains cost. A tree over grains of 4 samples adds once for every 4 multiply-adds, whatever
- * holds the sums: with every add in registers a row of four grains is 16 multiply-adds, 3 adds
- * among the four and on average one of the levels above. Where adds and multiply-adds share two
- * ports (Intel) that is 10 cycles for what takes 8 in one flat sum, so 80 % of the peak is all
- * there is, and a library whose flat sum runs at more than 84 % cannot be matched to 0.95. Where
- * adds have pipes of their own (Zen 4) they cost nothing. The 17 loads of a row fit beside. */
+ * What grains cost. A tree over grains of 4 samples adds once for every 4 multiply-adds,
+ * whatever holds the sums: with every add in registers a row of four grains is 16 multiply-adds,
+ * 3 adds among the four and on average one of the levels above. Where adds and multiply-adds
+ * share two ports (Intel) that is 10 cycles for what takes 8 in one flat sum, so 80 % of the
+ * peak is all there is, and a library whose flat sum runs at more than 84 % cannot be matched to
+ * 0.95. Where adds have pipes of their own (Zen 4) they cost nothing. The 17 loads of a row fit
+ * in beside them. */
 #if FC_SWEEP_SAMPLES
 enum { SWEEP_ROWS = TUTTI_FC_NEAR / TUTTI_BLOCK, FETCH_ROWS = 4 };
 
@@ -267,7 +268,7 @@ INLINE void fetch_gradient(const float *dw)
 }
 
 /* All rows, each of which fetches a line of the x of the next 16, or of the next grains' first 16:
- * a burst of prefetches would hold up the loads behind it. 'joins' is the job's, known to the
+ * a burst of prefetches would hold up the loads after it. 'joins' is the job's, known to the
  * compiler, or negative: a loop of unknown length within the loop over rows would be mispredicted
  * in every call. */
 INLINE void sweep_rows(const sweep_job *job, const vf *dy, int grains, int samples, int joins,

@@ -84,7 +84,7 @@ static void weights_pack_share(void *arg, int thread, int threads)
                             (size_t)pass->outputs, pass->dy_packed + o * block, block);
 }
 
-/* The run's samples of a job that is complete but for them: one grain in pieces, or several. */
+/* Adds the run's samples to a job that lacks only them: one grain in pieces, or several. */
 static void weights_run(const weights_pass *pass, tutti_fc_weights_job *job)
 {
     const run_plan *plan = &pass->plan;

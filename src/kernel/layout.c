@@ -23,7 +23,7 @@ typedef struct move_job {
     bool stream;
 } move_job;
 
-/* Floats without those that fill up. */
+/* Floats without the filling. */
 static size_t compact_floats(tutti_extent extent)
 {
     return (size_t)extent.n * (size_t)extent.c * (size_t)extent.pixels;
@@ -69,7 +69,7 @@ static void from_blocked_share(void *arg, int thread, int threads)
     }
 }
 
-/* Only whole lines of a plane are stored around the caches. */
+/* Only whole lines of a plane are stored past the caches. */
 void tutti_blocked_to_nchw(tutti_exec exec, tutti_extent extent, const float *blocked, float *nchw)
 {
     const bool lines = extent.pixels % TUTTI_BLOCK == 0;

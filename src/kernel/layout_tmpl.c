@@ -1,5 +1,5 @@
 /* Planes of channels into blocks of 16 channels, and back: squares of VLEN pixels by VLEN channels,
- * transposed in registers. Planes often lie a power of two apart, where the first-level cache has
+ * transposed in registers. Planes are often a power of two apart, where the first-level cache has
  * room for no more than a line of each; so a line of a plane is read, and written, at once. */
 #include "kernel/isa/isa.h"
 #include "kernel/ops_kernels.h"

@@ -16,10 +16,10 @@
 #include "kernel/ops_kernels.h"
 
 /* The buffers stay in the first-level cache. A whole chunk is stored before any of it is loaded:
- * what lies at two other addresses cannot be forwarded from the store buffer, and waits. */
+ * a load that spans two stores cannot be forwarded from the store buffer, and waits. */
 enum { TILE = 16, CHUNK = 8, B = TUTTI_BLOCK, X_ROW = (CHUNK + 4) * B, Q_ROW = (CHUNK + 2) * B };
 
-/* Where a tile of a sample lies. */
+/* Where a tile of a sample is. */
 typedef struct place {
     int blocks, tile; /* tile: its pixels */
     size_t plane;     /* floats from one block to the next */
@@ -62,13 +62,13 @@ INLINE void square_side_by_side(float *to, const place *at, int first, int count
     }
 }
 
-/* Where in a buffer element i of a tile's block number k lies; rows 'row' apart. */
+/* Where in a buffer element i of a tile's block number k is; rows 'row' apart. */
 INLINE int lane_of(int i, int k, int row)
 {
     return i / B * row + k * B + i % B;
 }
 
-/* Of 'count' vectors from element i of block number k of the buffer on: scale[] = k + alpha/size *
+/* For 'count' vectors from element i of block number k of the buffer on: scale[] = k + alpha/size *
  * sum of the squares in the window. */
 INLINE void scales_of(int count, window w, const float *squares, int i, int k, vf *scale)
 {

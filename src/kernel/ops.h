@@ -1,5 +1,5 @@
-/* Everything of a CNN that is not a matrix product and not pooling (pool.h) or a change of layout
- * (layout.h): activations, dropout, local response normalisation, softmax, optimizers, vectors.
+/* Everything in a CNN except matrix products, pooling (pool.h) and changes of layout (layout.h):
+ * activations, dropout, local response normalisation, softmax, optimizers, vectors.
  *
  * Activations are [n][c/16][pixels][16] (see conv.h); those of a fully connected layer have one
  * pixel. Channels that fill up the last block are zero, and every function here keeps them so. A
@@ -43,7 +43,7 @@ typedef struct tutti_sum {
 
 void tutti_sum_init(tutti_sum *sum, int leaves);
 void tutti_sum_add(tutti_sum *sum, tutti_subtree root, double value);
-double tutti_sum_value(const tutti_sum *sum); /* when all leaves are there; 0 of none */
+double tutti_sum_value(const tutti_sum *sum); /* when all leaves are there; 0 if there are none */
 
 /* Chain in double over loss[0] .. loss[samples-1]: the leaf of one grain. */
 double tutti_grain_loss(int samples, const float *loss);
@@ -83,7 +83,7 @@ void tutti_tanh_backward(tutti_exec exec, size_t count, const float *dy, const f
 /* ---- dropout (inverted: what stays is multiplied by 1/(1-rate)); y may be x, dx dy ---- */
 
 /* Nothing is stored: backward draws the same numbers again. A number has 16 bits, and the rate is
- * taken as the nearest multiple of 2^-16, in the factor too, so that the mean stays what it was.
+ * taken as the nearest multiple of 2^-16, also in the factor, so that the mean stays what it was.
  * Element e of a sample, counted in the blocked layout over all channels of the layer, is dropped
  * when its number is below rate * 2^16: the upper half of word 64*(e/128) + 4*(e%16) + e/16%4 of
  * the sample's sequence when e/64 is even, else the lower half. So sixteen Philox blocks fill eight
@@ -94,7 +94,7 @@ typedef struct tutti_dropout {
     int first_block;      /* x holds channels from 16*first_block of the layer on; usually 0 */
 } tutti_dropout;
 
-/* The number of the 65536 numbers that drop an element. */
+/* How many of the 65536 numbers drop an element. */
 static inline uint32_t tutti_dropout_numbers(float rate)
 {
     const uint32_t nearest = (uint32_t)((double)rate * 65536.0 + 0.5);
@@ -151,8 +151,8 @@ enum { TUTTI_MAX_STATES = 2 };
 typedef struct tutti_update {
     size_t count;                   /* parameters */
     const float *a, *b;             /* their gradient is a + b, or a where b is NULL */
-    float *w;                       /* they themselves */
-    float *state[TUTTI_MAX_STATES]; /* what is kept of each for the next step; starts as zeros */
+    float *w;                       /* the parameters themselves */
+    float *state[TUTTI_MAX_STATES]; /* what is kept for the next step; starts as zeros */
 } tutti_update;
 
 /* SGD, as PyTorch defines it; every multiply-add fused:

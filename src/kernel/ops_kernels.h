@@ -12,7 +12,7 @@ typedef struct tutti_elementwise {
     float *y, *state[TUTTI_MAX_STATES];
     float factor;
     bool relu;
-    bool stream; /* y is large, no input and aligned: store it around the caches */
+    bool stream; /* y is large, not an input, and aligned: store it past the caches */
     int lanes;   /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
     const void *optimizer; /* its numbers: tutti_sgd, tutti_adam */
 } tutti_elementwise;

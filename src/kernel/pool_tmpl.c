@@ -317,7 +317,7 @@ void NAME(op_max_pool)(const tutti_pool_shape *p, const float *x, float *y, uint
     }
 }
 
-/* By what an average is divided: the elements on the image, or those of the padding too (but not
+/* What an average is divided by: the elements on the image, or also those in the padding (but not
  * what ceil_mode adds beyond it). */
 INLINE float divisor_of(const tutti_pool_shape *p, extent rows, extent columns)
 {

@@ -5,7 +5,7 @@
 
 #include "base/tree.h"
 
-/* Where the weight from input i to output o lies in [o/16][i][16]. */
+/* Where the weight from input i to output o is in [o/16][i][16]. */
 static size_t weight_at(int in, int o, int i)
 {
     return ((size_t)(o / TUTTI_BLOCK) * in + i) * TUTTI_BLOCK + o % TUTTI_BLOCK;

@@ -1,7 +1,7 @@
 /* Winograd's F(2x2, 3x3) by definition, one element at a time; see winograd.c.
  *
  * The error's bound. In floats every value of u passes 4 roundings at most, of v 2, a point's sum
- * one a channel, y 4 more. So y is at most channels + 10 roundings away from the result without
+ * one per channel, y 4 more. So y is at most channels + 10 roundings away from the result without
  * any, and dw, whose points are sums over tiles, at most tiles + 10; each is of a value no larger
  * than what comes out when every number is replaced by its absolute value and every difference by
  * a sum: that is 'magnitude', and 'terms' counts the roundings. */

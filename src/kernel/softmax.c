@@ -57,7 +57,7 @@ static void backward_label(const softmax_job *job, size_t block, size_t label)
         dx[l] = job->scale * (block + l == label ? p[l] - 1.0f : p[l]);
 }
 
-/* dx = scale * p from label to label, all samples in a row: what was stored around the caches must
+/* dx = scale * p from label to label, all samples in a row: what was stored past the caches must
  * not be touched again. */
 static void backward_share(void *arg, int thread, int threads)
 {

@@ -13,7 +13,7 @@ INLINE vf classes_only(int classes, int at, vf x, vf filler)
     return vf_select(vi_ge_u(vi_add(vi_lanes(), vi_set1(at)), vi_set1(classes)), filler, x);
 }
 
-/* In several chains: which one an element is in has no influence. */
+/* In several chains: it does not matter which one an element is in. */
 INLINE float largest(int classes, const float *x)
 {
     enum { CHAINS = TOGETHER, STEP = CHAINS * VLEN };

@@ -1,4 +1,4 @@
-/* The memory's limit: long arrays read, written and copied, nothing else. Stores go around the
+/* The memory's limit: long arrays read, written and copied, nothing else. Stores go past the
  * caches, as a store that first fetches its line would move it twice. */
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* Sums in the one order: the tree over given subtrees, and the tree of squares of an array.
  *
  * The squares of a part of an array are cut into aligned subtrees, of one size where the part is
- * large. Threads share the subtrees; the caller joins them. As all are of the one tree, their size
- * has no influence on the bits. */
+ * large. Threads share the subtrees; the caller joins them. As all belong to the one tree, their
+ * size has no influence on the bits. */
 #include <string.h>
 
 #include "kernel/ops_kernels.h"
@@ -48,7 +48,7 @@ typedef struct squares {
     double sum[MAX_SUBTREES];
 } squares;
 
-/* Sums of groups from leaf 'first' on, up to leaf end-1, which perhaps is not full. Returns the
+/* Sums of groups from leaf 'first' on, up to leaf end-1, which may not be full. Returns the
  * number of groups. What the last one lacks is zero, and adds nothing. */
 static size_t group_sums(const squares *s, size_t first, size_t end, double *sums)
 {

@@ -5,17 +5,17 @@
  *
  *     y = A^T [ sum over c of (G w G^T) * (B^T x B) ] A        * is element by element
  *
- * 16 multiply-adds a channel make four pixels, not 36: 2.25 times fewer. The 16 points are 16
+ * 16 multiply-adds per channel make four pixels, not 36: 2.25 times fewer. The 16 points are 16
  * products of matrices, tiles by channels by features, and these are what forward of a fully
  * connected layer does (fc_kernels.h).
  *
  * What is computed, in which order, is fixed by the shape alone: u, v and y by additions in the
  * order of winograd_tmpl.c; each point's sum is one chain of multiply-adds over the channels. So
  * bits are the same on every instruction set, for every number of threads and samples. The error
- * is some times that of the direct sum (ref_winograd.c says how much at most); what it
- * would be for larger tiles is why they are not taken.
+ * is a few times that of the direct sum (ref_winograd.c bounds it); larger tiles are not used
+ * because their errors are larger.
  *
- *   u   is made from the weights once a pass, for all threads
+ *   u   is made from the weights once per pass, for all threads
  *   for blocks of tiles: v of all channels
  *     for groups of output features: for 16 points: m += v u, the group's m in the second-level
  *       cache; then y

@@ -9,8 +9,8 @@
  * samples.
  *
  * A grain's sum is one chain over its tiles, sample by sample, row by row, for each point; then
- * come the additions of G^T and G. Only then it is joined with other grains (conv_gradient.c), so
- * that what ranks exchange are weights, not points. A part of dw goes through the tiles by itself:
+ * come the additions of G^T and G. Only then is it joined with other grains (conv_gradient.c), so
+ * that ranks exchange weights, not points. A part of dw goes through the tiles by itself:
  * v and d are made anew for each part, a sixth of the time, and all 16 points of a part stay in
  * the second-level cache. */
 #include "kernel/conv_plan.h"

@@ -1,4 +1,4 @@
-/* How drivers divide their work over a team, and when they store around the caches. */
+/* How drivers divide their work over a team, and when they store past the caches. */
 #ifndef TUTTI_KERNEL_WORK_H
 #define TUTTI_KERNEL_WORK_H
 
@@ -19,7 +19,7 @@ static inline tutti_team *tutti_team_for(tutti_team *team, size_t floats)
     return floats < TUTTI_SMALL ? NULL : team;
 }
 
-/* Whether an output y of 'floats' floats is stored around the caches. A plain store first fetches
+/* Whether an output y of 'floats' floats is stored past the caches. A plain store first fetches
  * the line it writes, a third of the traffic of a copy; but what the caches can hold until it is
  * read again had better stay there. */
 enum { TUTTI_STREAMED = 4 << 20 };

@@ -69,7 +69,7 @@ static inline vf vf_gate(vf x, vf m)
 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(m, _mm512_setzero_ps(), _CMP_NLE_UQ), x);
 }
-/* A store around the caches, for what nobody reads soon; p is aligned to the vector. */
+/* A store past the caches, for what nobody reads soon; p is aligned to the vector. */
 static inline void vf_stream(float *p, vf x)
 {
     _mm512_stream_ps(p, x);

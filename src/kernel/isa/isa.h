@@ -41,7 +41,7 @@
 #define UP_TO_14(X, a) UP_TO_13(X, a) X(a, 14)
 // clang-format on
 
-/* A store, around the caches or not. */
+/* A store, past the caches or not. */
 INLINE void vf_put(float *p, vf x, bool stream)
 {
     if (stream) vf_stream(p, x);

@@ -56,7 +56,7 @@ INLINE void split_exp(int count, const vf *x, vf *power, vf *p)
 }
 
 /* e^x; zero where that would be subnormal: such numbers cost a hundred cycles each and help nobody.
- * Of positive x twice the half, which is always finite. Error < 1.1 ulp. NaN stays. */
+ * For positive x, twice the half, which is always finite. Error < 1.1 ulp. NaN stays. */
 INLINE vf vf_exp(vf x)
 {
     const vf smallest = vf_set1(EXP_SMALLEST);
@@ -147,9 +147,9 @@ INLINE void vf_sigmoid(int count, vf *x)
 
 /* With m = e^2x - 1, which keeps its digits near zero, x = m / (m + 2); it is one from |x| = 9.02
  * on. As in split_exp m = 2^(n/16) (1 + p) - 1, but from x itself, which gives p/2 and so takes
- * 2^(n/16 + 1); and p/2 has what rounding left over of the power, for where that is near one the
- * difference is small. Error < 3.6 ulp; -x may differ from it by more than the sign. Zeros keep
- * theirs: what is subtracted from -0 is +0, what is added -0. */
+ * 2^(n/16 + 1); and p/2 includes what rounding left over of the power, because where that is near
+ * one the difference is small. Error < 3.6 ulp; -x may give more than another sign. Zeros keep
+ * theirs: what is subtracted from -0 is +0, what is added is -0. */
 INLINE void vf_tanh(int count, vf *x)
 {
     const vf magic = vf_set1(0x1.8p23f + 16.0f), one = vf_set1(1.0f), most = vf_set1(10.0f);
