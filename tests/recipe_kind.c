@@ -1,4 +1,4 @@
-/* A kind of layer as doc/ARCHITECTURE.md tells to write one: y = x + bias, channel by channel. It
+/* A kind of layer written as doc/ARCHITECTURE.md says: y = x + bias, channel by channel. It
  * also keeps a number for each channel that is not trained. */
 #include "base/tree.h"
 #include "nn/kinds/kind.h"

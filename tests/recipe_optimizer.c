@@ -1,4 +1,4 @@
-/* An optimizer as doc/ARCHITECTURE.md tells to write one: a step down the gradient. It also counts
+/* An optimizer written as doc/ARCHITECTURE.md says: a step down the gradient. It also counts
  * its updates, in a float for each parameter. */
 #include <math.h>
 

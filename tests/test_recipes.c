@@ -186,7 +186,7 @@ static void wrong_settings_are_named(void **state)
     static const struct {
         const char *text, *says;
     } bad[] = {
-        {"sdg", "--optimizer: there is no optimizer 'sdg'; known are sgd"},
+        {"sdg", "--optimizer: there is no optimizer 'sdg'; known: sgd"},
         {"sgd,momentun=0.5", "there is no 'momentun' here; possible: momentum, nesterov"},
         {"sgd,momentum=2", "2 is not between 0 and 1"},
         {"sgd,nesterov=perhaps", "'perhaps' is neither yes nor no"},

@@ -10,7 +10,7 @@ static tutti_status unknown(const char *where, const char *name, int length,
     for (; *known; known++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
                  (*known)->name);
-    return tutti_fail(TUTTI_ARGUMENT, "%s: there is no optimizer '%.*s'; known are %s", where,
+    return tutti_fail(TUTTI_ARGUMENT, "%s: there is no optimizer '%.*s'; known: %s", where,
                       length < 40 ? length : 40, name, list);
 }
 

@@ -1,9 +1,9 @@
-/* An optimizer is one record, in one file of this folder: its options, what it keeps of every
+/* An optimizer is one record, in one file of this folder: its options, what it keeps for every
  * parameter from step to step and under which names, the bytes it moves, and the update itself. A
- * new one is its file and its name in meson.build here, which makes the table; besides its kernel,
- * which every instruction set has in the same bits (kernel/elementwise_tmpl.c, ops_kernels.h).
+ * new one is its file and its name in meson.build here, which makes the table; it also needs a
+ * kernel with the same bits on every instruction set (kernel/elementwise_tmpl.c, ops_kernels.h).
  *
- * What is kept lies in strips, as the update does: every rank has it of the parameters it updates.
+ * What is kept is stored in strips: every rank has it for the parameters that it updates.
  * Checkpoints, the planner's times, memory and the header all read the record. */
 #ifndef TUTTI_NN_OPTIMIZERS_OPTIMIZER_H
 #define TUTTI_NN_OPTIMIZERS_OPTIMIZER_H
@@ -28,13 +28,13 @@ typedef struct tutti_optimizer {
     const void *defaults;
     double usual_lr, usual_decay; /* where nobody says other ones */
 
-    /* Floats kept of each parameter, and what they are called in files, behind the parameter's own
+    /* Floats kept for each parameter, and what they are called in files, after the parameter's own
      * name. */
     int (*states)(const void *settings);
     const char *state_names[TUTTI_MAX_STATES];
     /* Is the number of updates done part of what it keeps? Then files hold it as "step". */
     bool counts_steps;
-    /* Floats an update reads and writes of each parameter, beside its gradient. */
+    /* Floats that an update reads and writes for each parameter, besides its gradient. */
     int (*accesses)(const void *settings);
 
     /* Sets how->number for step 'step', 0 the first; in double, same bits everywhere. NULL: no. */
@@ -62,16 +62,16 @@ typedef struct tutti_chosen_optimizer {
 tutti_status tutti_optimizer_parse(tutti_chosen_optimizer *out, const char *text, const char *where,
                                    const tutti_optimizer *const *known) TUTTI_MUST_CHECK;
 
-/* The whole of it as such a text, every setting named: equal texts, equal updates. */
+/* All of it as such a text, every setting named: equal texts, equal updates. */
 void tutti_optimizer_text(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT]);
 
-/* The same for people: numbers as short as they are. */
+/* The same for people: numbers as short as possible. */
 void tutti_optimizer_show(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT]);
 
 /* Sets one setting by name; false if the optimizer has none of that name. */
 bool tutti_optimizer_set(tutti_chosen_optimizer *chosen, const char *name, double value);
 
-/* What it keeps and moves of each parameter, in floats; accesses beside the gradient. */
+/* What it keeps and moves for each parameter, in floats; accesses besides the gradient. */
 typedef struct tutti_optimizer_cost {
     int states, accesses;
 } tutti_optimizer_cost;
