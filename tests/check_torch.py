@@ -5,7 +5,7 @@
 
 For each net: random samples are written in a format that tutti reads; tutti trains on them in
 order, without dropout and augmentation; PyTorch starts from tutti's checkpoint of step 0, takes
-the same samples, and does as many steps of SGD with momentum and weight decay. The losses of all
+the same samples, and does as many steps of the same optimizer with weight decay. The losses of all
 steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of the largest in their layer.
 """
 import json, pathlib, struct, subprocess, sys, tempfile, zlib
@@ -102,26 +102,46 @@ def frame_set(directory, random, count, shape, classes):
     return spec, (torch.tensor(np.moveaxis(scaled, -1, 1), dtype=torch.float32), labels)
 
 
-# net: the samples' kind, batch, steps, learning rate
+# how tutti says it, and what makes it in PyTorch
+OPTIMIZERS = {
+    "sgd": (["--optimizer", f"sgd,momentum={MOMENTUM}"],
+            lambda p, lr: torch.optim.SGD(p, lr, MOMENTUM, weight_decay=DECAY)),
+    "nesterov": (["--momentum", MOMENTUM, "--nesterov"],
+                 lambda p, lr: torch.optim.SGD(p, lr, MOMENTUM, weight_decay=DECAY, nesterov=True)),
+    "adam": (["--optimizer", "adam,beta1=0.8"],
+             lambda p, lr: torch.optim.Adam(p, lr, (0.8, 0.999), weight_decay=DECAY)),
+    "adamw": (["--optimizer", "adamw,beta2=0.99"],
+              lambda p, lr: torch.optim.AdamW(p, lr, (0.9, 0.99), weight_decay=DECAY)),
+    # behind ReLUs some gradients are zero but for their rounding: they must not be divided by it
+    "adamw-eps": (["--optimizer", "adamw,eps=1e-4"],
+                  lambda p, lr: torch.optim.AdamW(p, lr, eps=1e-4, weight_decay=DECAY)),
+}
+
+# net: the samples' kind, batch, steps, learning rate, optimizer
 CASES = {
-    "lenet": (idx_set, 32, 20, 1e-3),
-    "cifar-vgg": (cifar_set, 16, 20, 2e-4),
-    "cd-dnn": (frame_set, 32, 20, 1e-3),
-    "vgg-a": (image_set, 8, 3, 2e-4),
-    "channels17": (frame_set, 32, 20, 1e-3),
-    "channels32": (frame_set, 32, 20, 1e-3),
-    "channels33": (frame_set, 32, 20, 1e-3),
+    "lenet": (idx_set, 32, 20, 1e-3, "sgd"),
+    "lenet:nesterov": (idx_set, 32, 20, 1e-3, "nesterov"),
+    "lenet:adamw": (idx_set, 32, 20, 1e-5, "adamw-eps"),
+    "linear:adam": (frame_set, 32, 100, 1e-3, "adam"),
+    "linear:adamw": (frame_set, 32, 100, 1e-3, "adamw"),
+    "linear:eps": (frame_set, 32, 100, 1e-3, "adamw-eps"),
+    "cifar-vgg": (cifar_set, 16, 20, 2e-4, "sgd"),
+    "cd-dnn": (frame_set, 32, 20, 1e-3, "sgd"),
+    "vgg-a": (image_set, 8, 3, 2e-4, "sgd"),
+    "channels17": (frame_set, 32, 20, 1e-3, "sgd"),
+    "channels32": (frame_set, 32, 20, 1e-3, "sgd"),
+    "channels33": (frame_set, 32, 20, 1e-3, "sgd"),
 }
 
 # ---- The two sides -----------------------------------------------------------------------------
 
 
-def train_tutti(tutti, net, spec, run, batch, steps, lr):
+def train_tutti(tutti, net, spec, run, batch, steps, lr, optimizer):
     """The losses of all steps, and the weights before the first and after the last."""
     command = [tutti, "train", net, "--data", spec, "--run", run, "--batch-size", batch, "--steps",
-               steps, "--lr", lr, "--lr-schedule", "fixed", "--warmup", "0steps", "--momentum",
-               MOMENTUM, "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off",
-               "--dropout", "off", "--eval-every", "never", "--keep", 0, "--quiet"]
+               steps, "--lr", lr, "--lr-schedule", "fixed", "--warmup", "0steps", *optimizer,
+               "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off", "--dropout", "off",
+               "--clip", 0, "--eval-every", "never", "--keep", 0, "--quiet"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")
@@ -136,9 +156,9 @@ def tensors(weights):
             for name, (shape, values) in weights.items()}
 
 
-def train_torch(net, weights, samples, labels, batch, steps, lr):
+def train_torch(net, weights, samples, labels, batch, steps, optimizer):
     net.load_state_dict(tensors(weights), strict=True)
-    optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=MOMENTUM, weight_decay=DECAY)
+    optimizer = optimizer(net.parameters())
     losses = []
     for step in range(steps):
         which = slice(step * batch, (step + 1) * batch)
@@ -164,22 +184,24 @@ def compare(ours, theirs, ours_end, theirs_end):
 
 
 def check(tutti, name):
-    make, batch, steps, lr = CASES[name]
-    small = ROOT / "tests/nets" / f"{name}.net"
-    text = str(small) if small.exists() else name
+    make, batch, steps, lr, optimizer = CASES[name]
+    small = ROOT / "tests/nets" / f"{name.split(':')[0]}.net"
+    text = str(small) if small.exists() else name.split(":")[0]
+    options, factory = OPTIMIZERS[optimizer]
     net, shape, classes = torch_net.build(text, dropout=False)
     with tempfile.TemporaryDirectory() as scratch:
         data = pathlib.Path(scratch) / "data"
         data.mkdir()
         spec, (samples, labels) = make(data, np.random.default_rng(1), batch * steps, shape, classes)
         run = pathlib.Path(scratch) / "run"
-        ours, start, end = train_tutti(tutti, text, spec, run, batch, steps, lr)
+        ours, start, end = train_tutti(tutti, text, spec, run, batch, steps, lr, options)
         if len(ours) != steps:
             raise SystemExit(f"{name}: metrics.jsonl has {len(ours)} losses of {steps} steps")
-        theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps, lr)
+        theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps,
+                                         lambda parameters: factory(parameters, lr))
     loss, (weight, tensor) = compare(ours, theirs, tensors(end), theirs_end)
     good = loss <= LOSS and weight <= WEIGHTS
-    print(f"{name:10} {steps:3} steps of {batch:2}: loss {theirs[0]:.4f} -> {theirs[-1]:.4f}, "
+    print(f"{name:14} {steps:3} steps of {batch:2}: loss {theirs[0]:.4f} -> {theirs[-1]:.4f}, "
           f"differs by {loss:.1e} (<= {LOSS:.0e}); weights by {weight:.1e} (<= {WEIGHTS:.0e}, "
           f"{tensor}): {'ok' if good else 'FAILED'}", flush=True)
     return good

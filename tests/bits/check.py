@@ -183,7 +183,7 @@ def check_clipping(folder):
 
 def check_optimizers(folder):
     """What an optimizer keeps is the same wherever it is kept, and comes back from any checkpoint."""
-    for name in ("adam,beta2=0.99", "sgd,momentum=0"):
+    for name in ("adam,beta2=0.99", "adamw", "sgd,momentum=0"):
         options = [*SMALL, "--steps", "9", "--optimizer", name, "--weight-decay", "0.01",
                    "--decay-all", "off", "--eval-every", "never", "--checkpoint-every", "4steps",
                    "--keep", "0", "--threads", "1"]
