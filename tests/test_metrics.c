@@ -51,11 +51,11 @@ static void strings_and_numbers_are_json(void **state)
     (void)state;
     tutti_string s = {0};
     tutti_string_append(&s, "{", 1);
-    tutti_json_member_string(&s, "a\"\\\n\x01", "\t\x7f\xc3\xa9");
-    tutti_json_member_real(&s, "nan", NAN, 9);
-    tutti_json_member_real(&s, "inf", -INFINITY, 9);
-    tutti_json_member_real(&s, "third", 1.0 / 3, 9);
-    tutti_json_member_int(&s, "n", INT64_MIN);
+    tutti_json_field_string(&s, "a\"\\\n\x01", "\t\x7f\xc3\xa9");
+    tutti_json_field_real(&s, "nan", NAN, 9);
+    tutti_json_field_real(&s, "inf", -INFINITY, 9);
+    tutti_json_field_real(&s, "third", 1.0 / 3, 9);
+    tutti_json_field_int(&s, "n", INT64_MIN);
     tutti_string_append(&s, "}", 1);
     assert_int_equal(tutti_string_status(&s), TUTTI_OK);
     assert_string_equal(s.data, "{\"a\\\"\\\\\\n\\u0001\":\"\\t\\u007f\xc3\xa9\",\"nan\":null,"

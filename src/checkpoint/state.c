@@ -93,16 +93,16 @@ tutti_status tutti_state_text(char **out, const tutti_state *state)
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-static tutti_status bad_member(const char *path, const char *member)
+static tutti_status bad_field(const char *path, const char *field)
 {
     return tutti_fail(TUTTI_CHECKPOINT, "'%s': '%s' is missing or is not what it should be", path,
-                      member);
+                      field);
 }
 
 static tutti_status read_wholes(tutti_state_file *f, const char *path)
 {
     const json_t *format = json_object_get(f->root, "format");
-    if (!json_is_integer(format)) return bad_member(path, "format");
+    if (!json_is_integer(format)) return bad_field(path, "format");
     if (json_integer_value(format) == OLD_FORMAT)
         return tutti_fail(
             TUTTI_CHECKPOINT,
@@ -113,10 +113,10 @@ static tutti_status read_wholes(tutti_state_file *f, const char *path)
         return tutti_fail(TUTTI_CHECKPOINT, "'%s' has format %lld; this program reads format %d",
                           path, (long long)json_integer_value(format), FORMAT);
     for (int i = 0; i < WHOLES; i++) {
-        const json_t *member = json_object_get(f->root, wholes[i].name);
-        const int64_t value = json_integer_value(member);
-        if (!json_is_integer(member) || value < wholes[i].least)
-            return bad_member(path, wholes[i].name);
+        const json_t *field = json_object_get(f->root, wholes[i].name);
+        const int64_t value = json_integer_value(field);
+        if (!json_is_integer(field) || value < wholes[i].least)
+            return bad_field(path, wholes[i].name);
         memcpy((char *)&f->state + wholes[i].offset, &value, sizeof value);
     }
     return TUTTI_OK;
@@ -126,11 +126,11 @@ static tutti_status read_options(tutti_state_file *f, const char *path)
 {
     json_t *options = json_object_get(f->root, "options"), *value;
     const char *name;
-    if (!json_is_object(options)) return bad_member(path, "options");
+    if (!json_is_object(options)) return bad_field(path, "options");
     TUTTI_TRY(tutti_alloc(&f->options, json_object_size(options), sizeof *f->options));
     json_object_foreach(options, name, value)
     {
-        if (!json_is_string(value)) return bad_member(path, name);
+        if (!json_is_string(value)) return bad_field(path, name);
         f->options[f->state.option_count++] = (tutti_state_option){name, json_string_value(value)};
     }
     f->state.options = f->options;
@@ -141,11 +141,11 @@ static tutti_status read_metrics(tutti_state_file *f, const char *path)
 {
     json_t *metrics = json_object_get(f->root, "metrics"), *value;
     const char *name;
-    if (!json_is_object(metrics)) return bad_member(path, "metrics");
+    if (!json_is_object(metrics)) return bad_field(path, "metrics");
     TUTTI_TRY(tutti_alloc(&f->metrics, json_object_size(metrics), sizeof *f->metrics));
     json_object_foreach(metrics, name, value)
     {
-        if (!json_is_number(value)) return bad_member(path, name);
+        if (!json_is_number(value)) return bad_field(path, name);
         f->metrics[f->state.metric_count++] = (tutti_state_metric){name, json_number_value(value)};
     }
     f->state.metrics = f->metrics;
@@ -162,9 +162,9 @@ static tutti_status read_state(tutti_state_file *f, const char *path, const char
                           error.text);
     TUTTI_TRY(read_wholes(f, path));
     f->state.net = json_string_value(json_object_get(f->root, "net"));
-    if (!f->state.net) return bad_member(path, "net");
+    if (!f->state.net) return bad_field(path, "net");
     f->state.net_sha256 = json_string_value(json_object_get(f->root, "net_sha256"));
-    if (!f->state.net_sha256) return bad_member(path, "net_sha256");
+    if (!f->state.net_sha256) return bad_field(path, "net_sha256");
     TUTTI_TRY(read_options(f, path));
     return read_metrics(f, path);
 }

@@ -1,6 +1,6 @@
 /* state.json: where a run stands, beside its weights.
  *
- * The bytes are a function of the values: members in a fixed order, reals with seventeen digits.
+ * The bytes are a function of the values: fields in a fixed order, reals with seventeen digits.
  * Nothing in it may depend on the number of ranks, the machine or the hour. */
 #ifndef TUTTI_CHECKPOINT_STATE_H
 #define TUTTI_CHECKPOINT_STATE_H
@@ -35,7 +35,7 @@ typedef struct tutti_state {
 tutti_status tutti_state_text(char **out, const tutti_state *state) TUTTI_MUST_CHECK;
 
 /* Reads a state; everything in it belongs to the handle. What is not a state is TUTTI_CHECKPOINT
- * and names the file and the member. */
+ * and names the file and the field. */
 typedef struct tutti_state_file tutti_state_file;
 tutti_status tutti_state_open(tutti_state_file **out, const char *path) TUTTI_MUST_CHECK;
 void tutti_state_close(tutti_state_file **file);

@@ -177,14 +177,14 @@ static void json_layers(const tutti_planner *p, const tutti_planner_row *row, tu
         const tutti_layer_prediction *l = &row->prediction->layer[i];
         if (!tutti_layer_trains(p->net, &p->net->layers[i])) continue;
         tutti_string_printf(s, written++ ? ",\n  {" : "\n  {");
-        tutti_json_member_string(s, "name", p->net->layers[i].name);
-        tutti_json_member_string(s, "split", tutti_plan_split(row->plan, i));
-        tutti_json_member_int(s, "groups", row->plan->groups[i]);
-        tutti_json_member_real(s, "bytes", l->bytes, 9);
-        tutti_json_member_real(s, "compute_s",
-                               l->compute.forward + l->compute.weights + l->compute.data, 9);
-        tutti_json_member_real(s, "comm_s", l->comm, 9);
-        tutti_json_member_real(s, "exposed_s", l->exposed, 9);
+        tutti_json_field_string(s, "name", p->net->layers[i].name);
+        tutti_json_field_string(s, "split", tutti_plan_split(row->plan, i));
+        tutti_json_field_int(s, "groups", row->plan->groups[i]);
+        tutti_json_field_real(s, "bytes", l->bytes, 9);
+        tutti_json_field_real(s, "compute_s",
+                              l->compute.forward + l->compute.weights + l->compute.data, 9);
+        tutti_json_field_real(s, "comm_s", l->comm, 9);
+        tutti_json_field_real(s, "exposed_s", l->exposed, 9);
         tutti_json_key(s, "late");
         tutti_string_printf(s, i < row->prediction->late ? "true" : "false");
         tutti_string_printf(s, "}");
@@ -194,17 +194,17 @@ static void json_layers(const tutti_planner *p, const tutti_planner_row *row, tu
 
 static void json_row(const tutti_planner *p, const tutti_planner_row *r, tutti_string *s)
 {
-    tutti_json_member_int(s, "nodes", r->nodes);
-    tutti_json_member_real(s, "step_s", r->prediction->step_s, 9);
-    tutti_json_member_real(s, "samples_per_s", p->batch / r->prediction->step_s, 9);
-    tutti_json_member_real(s, "speedup", r->speedup, 9);
-    tutti_json_member_real(s, "efficiency", r->efficiency, 9);
-    tutti_json_member_real(s, "compute_s", r->prediction->compute_s, 9);
-    tutti_json_member_real(s, "exposed_s", r->prediction->exposed_s, 9);
-    tutti_json_member_real(s, "paper_speedup", r->paper_speedup, 9);
-    tutti_json_member_real(s, "epoch_s", r->epoch_s, 9);
-    tutti_json_member_real(s, "node_hours", r->node_hours, 9);
-    tutti_json_member_real(s, "memory_bytes", r->prediction->memory, 9);
+    tutti_json_field_int(s, "nodes", r->nodes);
+    tutti_json_field_real(s, "step_s", r->prediction->step_s, 9);
+    tutti_json_field_real(s, "samples_per_s", p->batch / r->prediction->step_s, 9);
+    tutti_json_field_real(s, "speedup", r->speedup, 9);
+    tutti_json_field_real(s, "efficiency", r->efficiency, 9);
+    tutti_json_field_real(s, "compute_s", r->prediction->compute_s, 9);
+    tutti_json_field_real(s, "exposed_s", r->prediction->exposed_s, 9);
+    tutti_json_field_real(s, "paper_speedup", r->paper_speedup, 9);
+    tutti_json_field_real(s, "epoch_s", r->epoch_s, 9);
+    tutti_json_field_real(s, "node_hours", r->node_hours, 9);
+    tutti_json_field_real(s, "memory_bytes", r->prediction->memory, 9);
 }
 
 tutti_status tutti_planner_print_json(const tutti_planner *p, FILE *out)
@@ -212,9 +212,9 @@ tutti_status tutti_planner_print_json(const tutti_planner *p, FILE *out)
     tutti_string s = {0};
     const tutti_planner_row *last = &p->rows[p->count - 1];
     tutti_string_printf(&s, "{");
-    tutti_json_member_string(&s, "net", p->net->name);
-    tutti_json_member_string(&s, "platform", p->platform->name);
-    tutti_json_member_int(&s, "batch", p->batch);
+    tutti_json_field_string(&s, "net", p->net->name);
+    tutti_json_field_string(&s, "platform", p->platform->name);
+    tutti_json_field_int(&s, "batch", p->batch);
     json_row(p, last, &s);
     json_layers(p, last, &s);
     tutti_json_key(&s, "rows");

@@ -43,18 +43,18 @@ static void json_row(const tutti_simulation *s, int i, tutti_string *out)
 {
     const tutti_planner_row *planned = &s->planner->rows[i];
     const tutti_simulated *r = &s->rows[i];
-    tutti_json_member_int(out, "nodes", planned->nodes);
-    tutti_json_member_real(out, "step_s", r->step_s, 9);
-    tutti_json_member_real(out, "samples_per_s", s->planner->batch / r->step_s, 9);
-    tutti_json_member_real(out, "speedup", r->speedup, 9);
-    tutti_json_member_real(out, "efficiency", r->efficiency, 9);
-    tutti_json_member_real(out, "exposed_s", r->exposed_s, 9);
-    tutti_json_member_real(out, "bytes_sent", r->bytes_sent, 12);
-    tutti_json_member_string(out, "busiest_link", r->busiest_link);
-    tutti_json_member_real(out, "busiest_share", r->busiest, 6);
-    tutti_json_member_real(out, "predicted_step_s", planned->prediction->step_s, 9);
-    tutti_json_member_real(out, "predicted_speedup", planned->speedup, 9);
-    tutti_json_member_real(out, "paper_speedup", planned->paper_speedup, 9);
+    tutti_json_field_int(out, "nodes", planned->nodes);
+    tutti_json_field_real(out, "step_s", r->step_s, 9);
+    tutti_json_field_real(out, "samples_per_s", s->planner->batch / r->step_s, 9);
+    tutti_json_field_real(out, "speedup", r->speedup, 9);
+    tutti_json_field_real(out, "efficiency", r->efficiency, 9);
+    tutti_json_field_real(out, "exposed_s", r->exposed_s, 9);
+    tutti_json_field_real(out, "bytes_sent", r->bytes_sent, 12);
+    tutti_json_field_string(out, "busiest_link", r->busiest_link);
+    tutti_json_field_real(out, "busiest_share", r->busiest, 6);
+    tutti_json_field_real(out, "predicted_step_s", planned->prediction->step_s, 9);
+    tutti_json_field_real(out, "predicted_speedup", planned->speedup, 9);
+    tutti_json_field_real(out, "paper_speedup", planned->paper_speedup, 9);
 }
 
 tutti_status tutti_simulation_print_json(const tutti_simulation *s, FILE *out)
@@ -62,10 +62,10 @@ tutti_status tutti_simulation_print_json(const tutti_simulation *s, FILE *out)
     const tutti_planner *p = s->planner;
     tutti_string text = {0};
     tutti_string_printf(&text, "{");
-    tutti_json_member_string(&text, "net", p->net->name);
-    tutti_json_member_string(&text, "platform", p->platform->name);
-    tutti_json_member_string(&text, "topology", p->platform->topology);
-    tutti_json_member_int(&text, "batch", p->batch);
+    tutti_json_field_string(&text, "net", p->net->name);
+    tutti_json_field_string(&text, "platform", p->platform->name);
+    tutti_json_field_string(&text, "topology", p->platform->topology);
+    tutti_json_field_int(&text, "batch", p->batch);
     tutti_json_key(&text, "rows");
     tutti_string_printf(&text, "[");
     for (int i = 0; i < p->count; i++) {

@@ -93,19 +93,19 @@ void tutti_json_key(tutti_string *s, const char *key)
     tutti_string_append(s, ":", 1);
 }
 
-void tutti_json_member_string(tutti_string *s, const char *key, const char *value)
+void tutti_json_field_string(tutti_string *s, const char *key, const char *value)
 {
     tutti_json_key(s, key);
     tutti_json_string(s, value);
 }
 
-void tutti_json_member_int(tutti_string *s, const char *key, int64_t value)
+void tutti_json_field_int(tutti_string *s, const char *key, int64_t value)
 {
     tutti_json_key(s, key);
     tutti_string_printf(s, "%lld", (long long)value);
 }
 
-void tutti_json_member_real(tutti_string *s, const char *key, double value, int digits)
+void tutti_json_field_real(tutti_string *s, const char *key, double value, int digits)
 {
     tutti_json_key(s, key);
     tutti_json_real(s, value, digits);

@@ -33,8 +33,8 @@ void tutti_json_real(tutti_string *s, double value, int digits);
 /* Fields of an object, each with its comma unless it is the object's first:
  * tutti_json_key(t, "loss") writes  "loss":  or  ,"loss":  */
 void tutti_json_key(tutti_string *s, const char *key);
-void tutti_json_member_string(tutti_string *s, const char *key, const char *value);
-void tutti_json_member_int(tutti_string *s, const char *key, int64_t value);
-void tutti_json_member_real(tutti_string *s, const char *key, double value, int digits);
+void tutti_json_field_string(tutti_string *s, const char *key, const char *value);
+void tutti_json_field_int(tutti_string *s, const char *key, int64_t value);
+void tutti_json_field_real(tutti_string *s, const char *key, double value, int digits);
 
 #endif

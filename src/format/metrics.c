@@ -151,12 +151,12 @@ void tutti_metrics_close(tutti_metrics **metrics)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-static void put_members(tutti_string *line, const tutti_metrics_row *row, enum group group)
+static void put_fields(tutti_string *line, const tutti_metrics_row *row, enum group group)
 {
     for (int i = 0; i < COLUMNS; i++) {
         const double value = value_of(row, &columns[i]);
         if (columns[i].group == group && !isnan(value))
-            tutti_json_member_real(line, columns[i].name, value, DIGITS);
+            tutti_json_field_real(line, columns[i].name, value, DIGITS);
     }
 }
 
@@ -164,18 +164,18 @@ static void begin_object(tutti_string *line, int64_t step)
 {
     tutti_string_clear(line);
     tutti_string_append(line, "{", 1);
-    tutti_json_member_int(line, "step", step);
+    tutti_json_field_int(line, "step", step);
 }
 
 static void write_object(tutti_string *line, const tutti_metrics_row *row)
 {
     begin_object(line, row->step);
-    tutti_json_member_real(line, "epoch", row->epoch, DIGITS);
-    tutti_json_member_string(line, "phase", row->phase);
-    put_members(line, row, SAME);
+    tutti_json_field_real(line, "epoch", row->epoch, DIGITS);
+    tutti_json_field_string(line, "phase", row->phase);
+    put_fields(line, row, SAME);
     tutti_json_key(line, "time");
     tutti_string_append(line, "{", 1);
-    put_members(line, row, TIME);
+    put_fields(line, row, TIME);
     tutti_string_append(line, "}}\n", 3);
 }
 
@@ -202,10 +202,10 @@ tutti_status tutti_metrics_write(tutti_metrics *metrics, const tutti_metrics_row
 }
 
 tutti_status tutti_metrics_write_json(tutti_metrics *metrics, int64_t step, const char *phase,
-                                      const char *members)
+                                      const char *fields)
 {
     begin_object(&metrics->line, step);
-    tutti_json_member_string(&metrics->line, "phase", phase);
-    tutti_string_printf(&metrics->line, ",%s}\n", members);
+    tutti_json_field_string(&metrics->line, "phase", phase);
+    tutti_string_printf(&metrics->line, ",%s}\n", fields);
     return append_line(metrics, JSONL);
 }

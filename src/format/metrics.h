@@ -53,9 +53,9 @@ void tutti_metrics_close(tutti_metrics **metrics);
 tutti_status tutti_metrics_write(tutti_metrics *metrics,
                                  const tutti_metrics_row *row) TUTTI_MUST_CHECK;
 
-/* A special line, in metrics.jsonl only (layers, ranks): 'members' are JSON fields as text, such as
+/* A special line, in metrics.jsonl only (layers, ranks): 'fields' are JSON fields as text, such as
  * "\"layer\":\"fc6\",\"time\":{...}", put after step and phase. */
 tutti_status tutti_metrics_write_json(tutti_metrics *metrics, int64_t step, const char *phase,
-                                      const char *members) TUTTI_MUST_CHECK;
+                                      const char *fields) TUTTI_MUST_CHECK;
 
 #endif

@@ -78,7 +78,7 @@ static void put_name(tutti_string *s, const char *what, int pid, int tid, const 
 {
     tutti_string_printf(s, "{\"name\":\"%s\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{", what,
                         pid, tid);
-    tutti_json_member_string(s, "name", name);
+    tutti_json_field_string(s, "name", name);
     tutti_string_printf(s, "}}");
 }
 
@@ -95,14 +95,14 @@ static void put_event(tutti_string *s, const event *e, int pid, int tid, double 
     char name[256];
     snprintf(name, sizeof name, "%s%s%s", e->what, e->name ? " " : "", e->name ? e->name : "");
     tutti_string_printf(s, ",\n{");
-    tutti_json_member_string(s, "name", name);
-    tutti_json_member_string(s, "cat", e->what);
+    tutti_json_field_string(s, "name", name);
+    tutti_json_field_string(s, "cat", e->what);
     tutti_string_printf(s,
                         ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
                         "\"args\":{\"step\":%lld",
                         pid, tid, (e->start - origin) * 1e6, (e->end - e->start) * 1e6,
                         (long long)e->step);
-    if (e->bytes >= 0) tutti_json_member_int(s, "bytes", e->bytes);
+    if (e->bytes >= 0) tutti_json_field_int(s, "bytes", e->bytes);
     tutti_string_printf(s, "}}");
 }
 

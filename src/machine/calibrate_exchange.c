@@ -135,11 +135,11 @@ typedef struct work {
     long rounds;
 } work;
 
-static void burn(void *arg, int member, int size)
+static void burn(void *arg, int thread, int size)
 {
     const work *w = arg;
     float sink;
-    (void)member, (void)size;
+    (void)thread, (void)size;
     (void)w->row->fma_rounds(w->rounds, &sink);
 }
 

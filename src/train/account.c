@@ -79,25 +79,25 @@ static void say_all(const tutti_trainer *t, double steps)
 
 /* ---- for programs ---- */
 
-static void member_pair(tutti_string *s, const char *what, pair p)
+static void field_pair(tutti_string *s, const char *what, pair p)
 {
     char key[64];
     snprintf(key, sizeof key, "predicted%s_s", what);
-    tutti_json_member_real(s, key, p.predicted, 9);
+    tutti_json_field_real(s, key, p.predicted, 9);
     snprintf(key, sizeof key, "measured%s_s", what);
-    tutti_json_member_real(s, key, p.measured, 9);
+    tutti_json_field_real(s, key, p.measured, 9);
 }
 
 static void write_layer(tutti_string *s, const tutti_trainer *t, int i, double steps)
 {
     const pair computing = computing_of(t, i, steps);
     tutti_string_printf(s, i ? ",\n  {" : "\n  {");
-    tutti_json_member_string(s, "name", t->net->layers[i].name);
-    tutti_json_member_string(s, "split", tutti_plan_split(t->forecast.plan, i));
-    tutti_json_member_int(s, "groups", t->forecast.plan->groups[i]);
-    member_pair(s, "", computing);
-    tutti_json_member_real(s, "error_percent", error_of(computing), 4);
-    member_pair(s, "_exposed", waiting_of(t, i, steps));
+    tutti_json_field_string(s, "name", t->net->layers[i].name);
+    tutti_json_field_string(s, "split", tutti_plan_split(t->forecast.plan, i));
+    tutti_json_field_int(s, "groups", t->forecast.plan->groups[i]);
+    field_pair(s, "", computing);
+    tutti_json_field_real(s, "error_percent", error_of(computing), 4);
+    field_pair(s, "_exposed", waiting_of(t, i, steps));
     tutti_string_printf(s, "}");
 }
 
@@ -108,15 +108,15 @@ static tutti_status write_json(const tutti_trainer *t, double steps)
     const pair step = step_of(t);
     snprintf(path, sizeof path, "%s/plan.json", t->options->run);
     tutti_string_printf(&s, "{");
-    tutti_json_member_string(&s, "net", t->net->name);
-    tutti_json_member_int(&s, "nodes", t->me.size);
-    tutti_json_member_int(&s, "threads", tutti_team_size(t->me.exec.team));
-    tutti_json_member_int(&s, "batch", t->settings.batch);
-    tutti_json_member_string(&s, "prediction", t->forecast.note);
-    tutti_json_member_int(&s, "steps", t->steady_steps);
-    member_pair(&s, "_step", step);
-    tutti_json_member_real(&s, "error_percent", error_of(step), 4);
-    member_pair(&s, "_outside_layers", rest_of(t, steps));
+    tutti_json_field_string(&s, "net", t->net->name);
+    tutti_json_field_int(&s, "nodes", t->me.size);
+    tutti_json_field_int(&s, "threads", tutti_team_size(t->me.exec.team));
+    tutti_json_field_int(&s, "batch", t->settings.batch);
+    tutti_json_field_string(&s, "prediction", t->forecast.note);
+    tutti_json_field_int(&s, "steps", t->steady_steps);
+    field_pair(&s, "_step", step);
+    tutti_json_field_real(&s, "error_percent", error_of(step), 4);
+    field_pair(&s, "_outside_layers", rest_of(t, steps));
     tutti_json_key(&s, "layers");
     tutti_string_printf(&s, "[");
     for (int i = 0; i < t->net->layer_count; i++) write_layer(&s, t, i, steps);
