@@ -7,12 +7,12 @@
 #include <cmocka.h>
 
 #include "nn/model.h"
-#include "train/trainer.h"
+#include "train/run.h"
 
 static void training_plans_for_the_same_caches_as_benchmarks(void **state)
 {
     (void)state;
-    tutti_trainer t;
+    tutti_run run;
     tutti_model_options benchmark;
     tutti_train_options o = tutti_train_defaults();
     o.net = "lenet";
@@ -20,11 +20,11 @@ static void training_plans_for_the_same_caches_as_benchmarks(void **state)
     o.steps = 1;
     o.batch_size = 4;
     assert_int_equal(tutti_model_defaults(&benchmark, 4), TUTTI_OK);
-    assert_int_equal(tutti_trainer_open(&t, &o, false), TUTTI_OK);
-    assert_int_equal(t.me.caches.l1, benchmark.caches.l1);
-    assert_int_equal(t.me.caches.l2, benchmark.caches.l2);
-    assert_int_equal(t.me.caches.l3, benchmark.caches.l3);
-    tutti_trainer_close(&t);
+    assert_int_equal(tutti_run_open(&run, &o, false), TUTTI_OK);
+    assert_int_equal(run.me.caches.l1, benchmark.caches.l1);
+    assert_int_equal(run.me.caches.l2, benchmark.caches.l2);
+    assert_int_equal(run.me.caches.l3, benchmark.caches.l3);
+    tutti_run_close(&run);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* The test set: each rank evaluates its places of every batch, each sample once. Counts are
  * integers, and the loss is added up in fixed point, so no order of adding can show. */
-#include "train/trainer.h"
+#include "train/run.h"
 
 #include <math.h>
 
@@ -13,12 +13,12 @@ typedef struct tally {
     int64_t samples, hits1, hits5, loss, infinite;
 } tally;
 
-static void add_batch(const tutti_trainer *t, const tutti_batch *batch, tally *sum,
+static void add_batch(const tutti_run *run, const tutti_batch *batch, tally *sum,
                       int64_t *confusion)
 {
-    const int classes = tutti_net_classes(t->net);
+    const int classes = tutti_net_classes(run->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
-    const tutti_model *model = tutti_session_model(t->session);
+    const tutti_model *model = tutti_session_model(run->session);
     const float *losses = tutti_model_losses(model), *p = tutti_model_probabilities(model);
     const int32_t *beaten_by = tutti_model_beaten_by(model);
     for (int i = 0; i < batch->count; i++) {
@@ -37,73 +37,73 @@ static void add_batch(const tutti_trainer *t, const tutti_batch *batch, tally *s
 }
 
 /* Samples without a label are computed, not counted. */
-static tutti_status evaluate_batch(tutti_trainer *t, const tutti_batch *batch, int32_t *labels,
+static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int32_t *labels,
                                    tally *sum, int64_t *confusion)
 {
     for (int i = 0; i < batch->count; i++)
         labels[i] = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
-    tutti_model *model = tutti_session_model(t->session);
+    tutti_model *model = tutti_session_model(run->session);
     TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, labels));
-    add_batch(t, batch, sum, confusion);
+    add_batch(run, batch, sum, confusion);
     return TUTTI_OK;
 }
 
-static tutti_status evaluate_own(tutti_trainer *t, tally *sum, int64_t *confusion)
+static tutti_status evaluate_own(tutti_run *run, tally *sum, int64_t *confusion)
 {
     tutti_loader *loader = NULL;
     int32_t *labels = NULL;
-    const tutti_model *model = tutti_session_model(t->session);
+    const tutti_model *model = tutti_session_model(run->session);
     const int first = tutti_model_first_sample(model), own = tutti_model_samples(model);
     tutti_loader_options o = tutti_loader_defaults();
     o.split = TUTTI_SPLIT_TEST;
-    o.batch = t->settings.batch;
+    o.batch = run->settings.batch;
     o.first = first;
     o.end = first + own;
-    o.threads = t->options->data_threads;
+    o.threads = run->options->data_threads;
     tutti_status s = tutti_alloc(&labels, (size_t)own + 1, sizeof *labels);
-    if (s == TUTTI_OK) s = tutti_loader_create(&loader, t->data, &o);
+    if (s == TUTTI_OK) s = tutti_loader_create(&loader, run->data, &o);
     for (int64_t i = 0; s == TUTTI_OK && i < tutti_loader_steps(loader); i++) {
         tutti_batch batch;
         s = tutti_loader_next(loader, &batch);
-        if (s == TUTTI_OK) s = evaluate_batch(t, &batch, labels, sum, confusion);
+        if (s == TUTTI_OK) s = evaluate_batch(run, &batch, labels, sum, confusion);
     }
     tutti_loader_destroy(&loader);
     tutti_free(labels);
     if (s != TUTTI_OK && tutti_model_move_count(model) > 0) {
         /* the others wait for this rank's activations and cannot come to an agreement */
-        tutti_error(&t->log, "%s", tutti_message());
-        tutti_comm_abort(t->me.comm, s);
+        tutti_error(&run->log, "%s", tutti_message());
+        tutti_comm_abort(run->me.comm, s);
     }
     return s;
 }
 
 /* Adds up 'count' integers over all ranks, in pieces. */
-static tutti_status add_up(tutti_trainer *t, int64_t *values, int64_t count)
+static tutti_status add_up(tutti_run *run, int64_t *values, int64_t count)
 {
     enum { PIECE = 4096 };
     int64_t *all = NULL;
-    if (t->me.size == 1) return TUTTI_OK;
-    TUTTI_TRY(tutti_alloc(&all, (size_t)t->me.size * PIECE, sizeof *all));
+    if (run->me.size == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)run->me.size * PIECE, sizeof *all));
     tutti_status s = TUTTI_OK;
     for (int64_t at = 0; s == TUTTI_OK && at < count; at += PIECE) {
         const int64_t n = count - at < PIECE ? count - at : PIECE;
-        s = tutti_comm_allgather(t->me.comm, values + at, (size_t)n * sizeof *all, all);
+        s = tutti_comm_allgather(run->me.comm, values + at, (size_t)n * sizeof *all, all);
         for (int64_t i = 0; s == TUTTI_OK && i < n; i++) {
             values[at + i] = 0;
-            for (int r = 0; r < t->me.size; r++) values[at + i] += all[r * n + i];
+            for (int r = 0; r < run->me.size; r++) values[at + i] += all[r * n + i];
         }
     }
     tutti_free(all);
     return s;
 }
 
-tutti_status tutti_trainer_evaluate(tutti_trainer *t, tutti_evaluation *out, int64_t *confusion)
+tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *out, int64_t *confusion)
 {
     tally sum = {0};
-    TUTTI_TRY(tutti_comm_agree(t->me.comm, evaluate_own(t, &sum, confusion)));
-    TUTTI_TRY(add_up(t, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
-    const int64_t classes = tutti_net_classes(t->net);
-    if (confusion) TUTTI_TRY(add_up(t, confusion, classes * classes));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, evaluate_own(run, &sum, confusion)));
+    TUTTI_TRY(add_up(run, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
+    const int64_t classes = tutti_net_classes(run->net);
+    if (confusion) TUTTI_TRY(add_up(run, confusion, classes * classes));
     const double n = sum.samples ? (double)sum.samples : NAN;
     *out = (tutti_evaluation){
         .samples = sum.samples,

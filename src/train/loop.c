@@ -1,0 +1,343 @@
+/* The loop: steps, and between them what people and files want to know. */
+#include "train/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "format/file.h"
+#include "train/signals.h"
+
+/* What the loop keeps in mind between steps. */
+typedef struct loop {
+    double seconds[2]; /* of the last two steps, by the number's parity: news are late */
+    tutti_rhythm evaluation, checkpoint;
+    double smooth_loss, smooth_top1, smooth_rate;
+    int64_t first_step;
+    unsigned asked;
+    bool stops;
+} loop;
+
+static double epoch_of(const tutti_run *run, int64_t step)
+{
+    return (double)(step * run->settings.pace.batch) / (double)run->settings.pace.samples;
+}
+
+/* The learning rate of step 'step', counted from 0. */
+static float rate_of(const tutti_run *run, int64_t step)
+{
+    const tutti_settings *s = &run->settings;
+    return (float)tutti_schedule_rate(&s->schedule, s->lr, step, &s->pace);
+}
+
+static double flops_per_sample(const tutti_run *run)
+{
+    return (double)tutti_net_total(run->net).train_flops;
+}
+
+/* A failure of one rank in the middle of a step: the others wait for it somewhere else. */
+static tutti_status fatal(tutti_run *run, tutti_status status)
+{
+    if (status == TUTTI_OK || run->me.size == 1 || status == TUTTI_PEER) return status;
+    tutti_error(&run->log, "%s", tutti_message());
+    tutti_comm_abort(run->me.comm, status);
+}
+
+/* ---- one step ---- */
+
+static tutti_status step(tutti_run *run, tutti_news *news)
+{
+    tutti_batch batch;
+    const double start = tutti_now();
+    const int64_t step = tutti_session_steps(run->session);
+    TUTTI_TRY(tutti_loader_next(run->loader, &batch));
+    run->times.data_wait = tutti_now() - start;
+    tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
+                     start + run->times.data_wait);
+    const tutti_samples samples = {batch.samples, batch.labels};
+    const tutti_note mine = {tutti_signals_asked(), run->times.data_wait};
+    TUTTI_TRY(tutti_session_step(run->session, &samples, rate_of(run, step), mine, news));
+    run->times.stepping += tutti_now() - start;
+    return TUTTI_OK;
+}
+
+static tutti_status one_step(tutti_run *run, loop *l, tutti_news *news)
+{
+    const double start = tutti_now();
+    const tutti_status s = step(run, news);
+    const double seconds = tutti_now() - start;
+    const int64_t step = tutti_session_steps(run->session);
+    l->seconds[step & 1] = seconds;
+    if (step > l->first_step + 1) {
+        run->times.steady += seconds;
+        run->times.steady_data += run->times.data_wait;
+        run->times.steady_steps++;
+    }
+    return s;
+}
+
+/* ---- what people and files want to know ---- */
+
+static void smooth(double *value, double now)
+{
+    *value = isfinite(*value) ? 0.95 * *value + 0.05 * now : now;
+}
+
+static void show_step(tutti_run *run, loop *l, const tutti_news *news, double seconds)
+{
+    const double batch = run->settings.batch;
+    smooth(&l->smooth_loss, news->loss);
+    smooth(&l->smooth_top1, (double)news->hits / batch);
+    smooth(&l->smooth_rate, batch / seconds);
+    const tutti_progress_now now = {
+        .step = news->step,
+        .loss = l->smooth_loss,
+        .top1 = l->smooth_top1,
+        .lr = rate_of(run, news->step - 1),
+        .step_seconds = seconds,
+        .samples_per_s = l->smooth_rate,
+        .percent_of_peak =
+            run->peak > 0 ? 100 * l->smooth_rate * flops_per_sample(run) / run->peak : NAN,
+        .data_wait = news->data_wait / seconds,
+        .comm_exposed = run->me.size > 1 ? news->exposed / seconds : NAN,
+    };
+    tutti_progress_step(run->progress, &now);
+}
+
+static tutti_status write_step(tutti_run *run, const tutti_news *news, double seconds)
+{
+    if (!run->metrics) return TUTTI_OK;
+    tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(run, news->step), "train");
+    row.loss = news->loss;
+    row.top1 = (double)news->hits / run->settings.batch;
+    row.lr = rate_of(run, news->step - 1);
+    row.gradient_norm = news->norm;
+    row.seconds = seconds;
+    row.samples_per_s = run->settings.batch / seconds;
+    row.data_wait_s = news->data_wait;
+    row.comm_exposed_s = news->exposed;
+    return tutti_metrics_write(run->metrics, &row);
+}
+
+/* The answer to SIGUSR2, of every rank. */
+static void say_where(const tutti_run *run, const tutti_news *news)
+{
+    tutti_info(
+        &run->log,
+        "step %lld of %lld, loss %.6g: computed %.1f s so far; waited in the last step %.3f s "
+        "for data and %.3f s for communication; rank %d is the slowest",
+        (long long)tutti_session_steps(run->session), (long long)run->settings.pace.steps,
+        news->loss, tutti_session_computed(run->session), run->times.data_wait,
+        tutti_session_exposed(run->session), news->slowest);
+}
+
+static tutti_status diverged(const tutti_run *run, const tutti_news *news)
+{
+    const tutti_nonfinite odd = news->nonfinite;
+    const char *layer = odd.layer < 0 ? "" : run->net->layers[odd.layer].name;
+    const char *advice = "lower --lr, add --warmup or --clip";
+    char where[160];
+    switch (odd.kind) {
+    case TUTTI_NONFINITE_SAMPLE:
+        snprintf(where, sizeof where, "sample %d of the minibatch is not finite", odd.sample);
+        advice = "look at the data";
+        break;
+    case TUTTI_NONFINITE_PARAMETERS:
+        snprintf(where, sizeof where, "the parameters of layer '%s' are not finite", layer);
+        break;
+    case TUTTI_NONFINITE_OUTPUT:
+        snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
+        break;
+    default: snprintf(where, sizeof where, "every layer's output is finite");
+    }
+    return tutti_fail(TUTTI_DIVERGED,
+                      "step %lld, rank %d: the loss is not a finite number (%s); %s; the last "
+                      "good checkpoint is kept",
+                      (long long)news->step, news->diverged_rank, where, advice);
+}
+
+static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
+{
+    if (!news->step) return TUTTI_OK;
+    const double seconds = l->seconds[news->step & 1];
+    l->asked |= news->asked;
+    run->score.loss = news->loss;
+    if (news->diverged_rank >= 0) return diverged(run, news);
+    if (news->asked & TUTTI_ASKED_STATE) say_where(run, news);
+    show_step(run, l, news, seconds);
+    return fatal(run, write_step(run, news, seconds));
+}
+
+static tutti_status settle(tutti_run *run, loop *l)
+{
+    tutti_news news;
+    TUTTI_TRY(tutti_session_settle(run->session, &news));
+    return take_news(run, l, &news);
+}
+
+static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
+{
+    tutti_evaluation e;
+    const double start = tutti_now();
+    const int64_t step = tutti_session_steps(run->session);
+    TUTTI_TRY(settle(run, l));
+    TUTTI_TRY(tutti_run_evaluate(run, &e, NULL));
+    run->score.top1 = e.top1;
+    run->score.top5 = e.top5;
+    *best = !(e.top1 <= run->score.best_top1);
+    if (*best) {
+        run->score.best_top1 = e.top1;
+        run->score.best_step = step;
+    }
+    const double seconds = tutti_now() - start;
+    tutti_rhythm_mark(&l->evaluation, start + seconds);
+    tutti_trace_span(run->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
+                     start + seconds);
+    tutti_progress_say(run->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
+                       epoch_of(run, step), 100 * e.top1, 100 * e.top5, e.loss,
+                       *best ? " (best so far)" : "");
+    if (!run->metrics) return TUTTI_OK;
+    tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), "test");
+    row.loss = e.loss;
+    row.top1 = e.top1;
+    row.top5 = e.top5;
+    row.samples = (double)e.samples;
+    row.seconds = seconds;
+    row.samples_per_s = (double)e.samples / seconds;
+    return fatal(run, tutti_metrics_write(run->metrics, &row));
+}
+
+static tutti_status save(tutti_run *run, loop *l, bool best)
+{
+    TUTTI_TRY(settle(run, l));
+    TUTTI_TRY(tutti_run_save(run, best));
+    tutti_rhythm_mark(&l->checkpoint, tutti_now());
+    return TUTTI_OK;
+}
+
+/* Spans in seconds depend on the clock, and clocks differ: rank 0's decides. */
+static tutti_status is_due(tutti_run *run, const tutti_rhythm *rhythm, bool *due)
+{
+    const int64_t step = tutti_session_steps(run->session);
+    *due = tutti_rhythm_is_due(rhythm, &run->settings.pace, step, tutti_now());
+    if (rhythm->every.unit != TUTTI_SPAN_SECONDS || run->me.size == 1) return TUTTI_OK;
+    return tutti_comm_broadcast(run->me.comm, 0, due, sizeof *due);
+}
+
+/* Between two steps: evaluations, checkpoints, requests. */
+static tutti_status between_steps(tutti_run *run, loop *l)
+{
+    bool due = false, best = false;
+    const bool last = tutti_session_steps(run->session) == run->settings.pace.steps;
+    l->stops = last || (l->asked & TUTTI_ASKED_STOP);
+    if (run->settings.evaluates) {
+        TUTTI_TRY(is_due(run, &l->evaluation, &due));
+        if (due || last) TUTTI_TRY(evaluate(run, l, &best));
+    }
+    if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
+    TUTTI_TRY(is_due(run, &l->checkpoint, &due));
+    if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT))
+        TUTTI_TRY(save(run, l, best));
+    l->asked &= TUTTI_ASKED_STOP;
+    return TUTTI_OK;
+}
+
+static tutti_status run_steps(tutti_run *run, loop *l)
+{
+    tutti_news news;
+    while (!l->stops && tutti_session_steps(run->session) < run->settings.pace.steps) {
+        TUTTI_TRY(fatal(run, one_step(run, l, &news)));
+        TUTTI_TRY(take_news(run, l, &news));
+        TUTTI_TRY(between_steps(run, l));
+    }
+    return TUTTI_OK;
+}
+
+/* ---- the whole call ---- */
+
+static tutti_status open_outputs(tutti_run *run)
+{
+    const tutti_train_options *o = run->options;
+    const int64_t step = tutti_session_steps(run->session);
+    if (run->me.rank != 0) return TUTTI_OK;
+    if (o->show)
+        TUTTI_TRY(tutti_progress_create(&run->progress, tutti_progress_defaults(o->show),
+                                        &run->settings.pace, step,
+                                        tutti_net_input(run->net).h > 1 ? "img" : "frames"));
+    if (!o->run) return TUTTI_OK;
+    TUTTI_TRY(tutti_file_make_directories(o->run));
+    return tutti_metrics_open(&run->metrics, o->run, step);
+}
+
+/* A fresh run keeps its beginning, so that anyone can start from the same weights. */
+static tutti_status save_beginning(tutti_run *run, loop *l)
+{
+    return tutti_session_steps(run->session) == 0 && run->options->run ? save(run, l, false)
+                                                                       : TUTTI_OK;
+}
+
+static tutti_status train(tutti_run *run, tutti_train_result *result)
+{
+    tutti_news late;
+    loop l = {.smooth_loss = NAN,
+              .smooth_top1 = NAN,
+              .smooth_rate = NAN,
+              .evaluation.every = run->settings.eval_every,
+              .checkpoint.every = run->settings.checkpoint_every,
+              .first_step = tutti_session_steps(run->session)};
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
+    tutti_run_show_header(run);
+    TUTTI_TRY(save_beginning(run, &l));
+    run->times.begun = tutti_now();
+    tutti_rhythm_mark(&l.evaluation, run->times.begun);
+    tutti_rhythm_mark(&l.checkpoint, run->times.begun);
+    const tutti_status reason = run_steps(run, &l); /* the same on all ranks */
+    TUTTI_TRY(tutti_session_settle(run->session, &late));
+    TUTTI_TRY(reason);
+    const double seconds = tutti_now() - run->times.begun;
+    const int64_t done = tutti_session_steps(run->session), steps = done - l.first_step;
+    *result = (tutti_train_result){
+        .rank = run->me.rank,
+        .ranks = run->me.size,
+        .steps = done,
+        .loss = run->score.loss,
+        .top1 = run->score.top1,
+        .top5 = run->score.top5,
+        .seconds = seconds,
+        .samples_per_s = run->times.stepping > 0
+                             ? (double)(steps * run->settings.batch) / run->times.stepping
+                             : 0,
+        .exit_code = tutti_signals_exit_code(l.asked),
+    };
+    TUTTI_TRY(tutti_run_report(run, seconds, steps));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_run_compare(run, steps)));
+    if (done < run->settings.pace.steps)
+        return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
+                          tutti_signals_name(l.asked), (long long)done,
+                          run->options->run ? "; go on with --resume " : "",
+                          run->options->run ? run->options->run : "");
+    return TUTTI_OK;
+}
+
+/* What all ranks return alike is said once, and before any of them can leave: the launcher ends
+ * the others as soon as one exits with a failure. */
+static void say_for_all(const tutti_run *run)
+{
+    if (run->me.size > 1 && run->me.rank == 0) tutti_error(&run->log, "%s", tutti_message());
+}
+
+tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
+{
+    tutti_run run;
+    TUTTI_TRY(tutti_run_open(&run, options, false));
+    *result = (tutti_train_result){.rank = run.me.rank, .ranks = run.me.size};
+    tutti_status s = tutti_signals_open(run.me.rank == 0);
+    if (s == TUTTI_OK) {
+        s = train(&run, result);
+        tutti_signals_close();
+    }
+    if (s == TUTTI_DIVERGED || s == TUTTI_INTERRUPTED) say_for_all(&run);
+    tutti_run_close(&run);
+    return s;
+}

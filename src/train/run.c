@@ -1,0 +1,234 @@
+#include "train/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "machine/peak.h"
+
+static tutti_status open_rank(tutti_run *run)
+{
+    tutti_comm_options o = tutti_comm_defaults();
+    o.log = run->log;
+    o.core = run->options->comm_core;
+    o.compute_threads = run->options->threads;
+    o.stall_warn = run->options->stall_warn;
+    o.stall_abort = run->options->stall_abort;
+    TUTTI_TRY(tutti_rank_open(&run->me, &o));
+    if (run->me.size > 1) run->log.rank = run->me.rank;
+    return TUTTI_OK;
+}
+
+/* ---- the net and the data ---- */
+
+static uint64_t first_64_bits(const char *hex)
+{
+    char digits[17];
+    snprintf(digits, sizeof digits, "%.16s", hex);
+    return strtoull(digits, NULL, 16);
+}
+
+static tutti_status open_data(tutti_run *run)
+{
+    const tutti_train_options *o = run->options;
+    tutti_data_options d = tutti_data_defaults();
+    const tutti_shape in = tutti_net_input(run->net);
+    d.shape = (tutti_sample_shape){in.c, in.h, in.w};
+    d.classes = tutti_net_classes(run->net);
+    d.seed = o->seed;
+    d.augment = o->augment;
+    d.skip_bad = o->skip_bad;
+    d.log = &run->log;
+    if (!o->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
+    TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
+    TUTTI_ASSERT(tutti_data_stride(run->data) == tutti_net_input_floats(run->net));
+    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
+    if (have > can)
+        return tutti_fail(TUTTI_SHAPE, "%s has %d classes, but %s ends in %d outputs", o->data,
+                          have, run->net->name, can);
+    return TUTTI_OK;
+}
+
+static tutti_status open_net_and_data(tutti_run *run)
+{
+    if (!run->options->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
+    TUTTI_TRY(tutti_net_load(&run->net, run->options->net));
+    if (!run->options->dropout) tutti_net_still(run->net);
+    TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
+    TUTTI_TRY(open_data(run));
+    return tutti_settings_resolve(&run->settings, run->options, run->net,
+                                  tutti_data_count(run->data, TUTTI_SPLIT_TRAIN));
+}
+
+static tutti_status check_same_everywhere(tutti_run *run)
+{
+    TUTTI_TRY(tutti_comm_check_same(run->me.comm, "the net", first_64_bits(run->net_hash)));
+    TUTTI_TRY(tutti_comm_check_same(run->me.comm, "the data set",
+                                    first_64_bits(tutti_data_hash(run->data))));
+    char hex[TUTTI_HASH_HEX];
+    const tutti_settings *s = &run->settings;
+    char text[512], optimizer[TUTTI_OPTIMIZER_TEXT];
+    tutti_optimizer_text(&s->optimizer, optimizer);
+    const int n = snprintf(text, sizeof text, "%d %d %.17g %s %.17g %d %.17g %s %s %lld %llu %d",
+                           s->batch, s->grains, s->lr, optimizer, s->weight_decay, s->decay_all,
+                           s->clip, s->lr_schedule, s->warmup, (long long)s->pace.steps,
+                           (unsigned long long)run->options->seed, run->options->shuffle);
+    TUTTI_TRY(tutti_hash_bytes(hex, text, (size_t)n));
+    return tutti_comm_check_same(run->me.comm, "the options", first_64_bits(hex));
+}
+
+/* ---- the model ---- */
+
+/* Collective. One that only evaluates needs none: its ranks exchange nothing. */
+static tutti_status choose_plan(tutti_run *run)
+{
+    const tutti_train_options *o = run->options;
+    const tutti_plan_question question = {
+        .me = &run->me,
+        .net = run->net,
+        .name = o->plan,
+        .batch = run->settings.batch,
+        .optimizer = tutti_optimizer_cost_of(&run->settings.optimizer),
+        .overlaps = o->overlap && run->settings.clip <= 0,
+        .sends = o->part_reduce || o->part_broadcast,
+        .peak = run->peak / run->me.size,
+        .log = &run->log,
+    };
+    return tutti_forecast_init(&run->forecast, &question);
+}
+
+/* Collective. */
+static tutti_status create_session(tutti_run *run, bool evaluates_only)
+{
+    const tutti_settings *s = &run->settings;
+    const tutti_session_options o = {
+        .comm = run->me.comm,
+        .net = run->net,
+        .exec = run->me.exec,
+        .caches = run->me.caches,
+        .batch = s->batch,
+        .grains = s->grains,
+        .groups = run->forecast.plan ? run->forecast.plan->groups : NULL,
+        .late = run->forecast.plan ? run->forecast.plan->late : 0,
+        .seed = run->options->seed,
+        .optimizer = s->optimizer,
+        .weight_decay = s->weight_decay,
+        .decay_all = s->decay_all,
+        .clip = s->clip,
+        .overlap = run->options->overlap,
+        .priority = run->options->priority,
+        .part_reduce = run->options->part_reduce,
+        .part_broadcast = run->options->part_broadcast,
+        .trace = run->trace,
+        .forward_only = evaluates_only,
+    };
+    return tutti_session_create(&run->session, &o);
+}
+
+static tutti_status init_model(tutti_run *run)
+{
+    const char *text = run->options->init ? run->options->init : "auto";
+    const size_t length = strcspn(text, ":");
+    char *end = NULL;
+    const double std = text[length] ? strtod(text + length + 1, &end) : 0;
+    for (int i = 0; tutti_init_words[i]; i++)
+        if (strlen(tutti_init_words[i]) == length && !strncmp(tutti_init_words[i], text, length) &&
+            (!end || (!*end && std > 0 && i == TUTTI_INIT_GAUSSIAN))) {
+            tutti_model_init(tutti_session_model(run->session), run->options->seed, (tutti_init)i,
+                             (float)std);
+            return TUTTI_OK;
+        }
+    return tutti_fail(TUTTI_ARGUMENT, "--init '%s' is not he, xavier, gaussian or gaussian:STD",
+                      text);
+}
+
+static tutti_status open_loader(tutti_run *run)
+{
+    const tutti_model *model = tutti_session_model(run->session);
+    tutti_loader_options o = tutti_loader_defaults();
+    if (run->settings.evaluates && tutti_data_count(run->data, TUTTI_SPLIT_TEST) < 1)
+        return tutti_fail(TUTTI_DATA,
+                          "%s has no samples to test on: give it some, or train with "
+                          "--eval-every never",
+                          run->options->data);
+    o.batch = run->settings.batch;
+    o.first = tutti_model_first_sample(model);
+    o.end = o.first + tutti_model_samples(model);
+    o.seed = run->options->seed;
+    o.shuffle = run->options->shuffle;
+    o.step = tutti_session_steps(run->session);
+    o.threads = run->options->data_threads;
+    return tutti_loader_create(&run->loader, run->data, &o);
+}
+
+static tutti_status open_keeper(tutti_run *run)
+{
+    const tutti_train_options *o = run->options;
+    if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
+    return tutti_keeper_create(&run->keeper, run->me.comm, run->session, &run->log);
+}
+
+static tutti_status prepare_training(tutti_run *run)
+{
+    const tutti_train_options *o = run->options;
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
+    if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, false));
+    if (o->resume) TUTTI_TRY(tutti_run_resume(run));
+    return tutti_comm_agree(run->me.comm, open_loader(run));
+}
+
+/* What the threads can do; measured before any other thread of ours is at work. */
+static tutti_status measure_peak(tutti_run *run)
+{
+    double gflops;
+    TUTTI_TRY(tutti_peak_measure(&gflops, run->me.exec, 0.03));
+    run->peak = gflops * 1e9 * run->me.size;
+    return TUTTI_OK;
+}
+
+static tutti_status open_trace(tutti_run *run)
+{
+    if (!run->options->trace) return TUTTI_OK;
+    return tutti_trace_create(&run->trace, run->me.rank, 1 << 18);
+}
+
+static tutti_status open_parts(tutti_run *run, bool evaluates_only)
+{
+    TUTTI_TRY(open_rank(run));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_net_and_data(run)));
+    TUTTI_TRY(check_same_everywhere(run));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, measure_peak(run)));
+    TUTTI_TRY(tutti_grains_suffice(run->me.size, run->settings.grains, run->settings.batch));
+    if (!evaluates_only) TUTTI_TRY(choose_plan(run));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_trace(run)));
+    TUTTI_TRY(create_session(run, evaluates_only));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_keeper(run)));
+    return evaluates_only ? TUTTI_OK : prepare_training(run);
+}
+
+tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, bool evaluates_only)
+{
+    *run = (tutti_run){.options = options,
+                       .log = options->log,
+                       .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .loss = NAN}};
+    const tutti_status s = open_parts(run, evaluates_only);
+    if (s != TUTTI_OK) tutti_run_close(run);
+    return s;
+}
+
+void tutti_run_close(tutti_run *run)
+{
+    tutti_progress_destroy(&run->progress);
+    tutti_metrics_close(&run->metrics);
+    tutti_loader_destroy(&run->loader);
+    tutti_keeper_destroy(&run->keeper);
+    tutti_session_destroy(&run->session);
+    tutti_trace_destroy(&run->trace);
+    tutti_forecast_deinit(&run->forecast);
+    tutti_data_close(&run->data);
+    tutti_net_destroy(&run->net);
+    tutti_rank_close(&run->me);
+}

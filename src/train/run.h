@@ -1,0 +1,118 @@
+/* A run: everything a rank needs to train, test or predict, put together.
+ *
+ *   run.c           opens and closes it: rank, net, data, plan, session
+ *   plan_choice.c   the plan, and what is expected of it
+ *   loop.c          steps, and what is due between them
+ *   checkpoints.c   what a run writes into its checkpoints and takes from one
+ *   evaluate.c      the test set, each sample once
+ *   report.c        what a run is, and what happened in it: layers, ranks, trace
+ *   predicted.c     what was predicted against what happened
+ *   test.c          testing a trained net
+ *   predict.c       asking it about files
+ */
+#ifndef TUTTI_TRAIN_RUN_H
+#define TUTTI_TRAIN_RUN_H
+
+#include <tutti/train.h>
+#include "base/hash.h"
+#include "checkpoint/keeper.h"
+#include "data/loader.h"
+#include "format/metrics.h"
+#include "format/trace.h"
+#include "step/rank.h"
+#include "step/session.h"
+#include "train/plan_choice.h"
+#include "train/progress.h"
+#include "train/settings.h"
+
+/* What evaluations have found; NaN before the first. */
+typedef struct tutti_score {
+    double top1, top5; /* the last one's */
+    double best_top1;
+    int64_t best_step;
+    double loss; /* of the last step that is known of */
+} tutti_score;
+
+/* Seconds of this rank. */
+typedef struct tutti_run_times {
+    double begun;     /* when the first step began: time 0 of a trace */
+    double data_wait; /* of the last step, for data */
+    double stepping;  /* all steps; evaluations and checkpoints left out */
+    double steady;    /* the steps of this call after the first, and their number */
+    int64_t steady_steps;
+    double steady_data; /* ... of which waiting for data */
+} tutti_run_times;
+
+typedef struct tutti_run {
+    const tutti_train_options *options;
+    tutti_settings settings;
+    tutti_log log;
+    tutti_rank me;
+    double peak; /* FLOP/s of all threads of all ranks */
+    tutti_net *net;
+    char net_hash[TUTTI_HASH_HEX];
+    tutti_data *data;
+    tutti_loader *loader;    /* of training samples */
+    tutti_forecast forecast; /* of one that trains */
+    tutti_session *session;
+    tutti_keeper *keeper; /* NULL where nothing is read or written */
+    tutti_score score;
+    tutti_metrics *metrics;
+    tutti_progress *progress;
+    tutti_trace *trace;
+    tutti_run_times times;
+} tutti_run;
+
+/* ---- run.c ---- */
+
+/* Collective. On failure everything is closed again. A run that only evaluates has no exchanges,
+ * no loader of training samples and less memory. */
+tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
+                            bool evaluates_only) TUTTI_MUST_CHECK;
+void tutti_run_close(tutti_run *run);
+
+/* ---- checkpoints.c ---- */
+
+/* Collective. The session is settled. */
+tutti_status tutti_run_save(tutti_run *run, bool best) TUTTI_MUST_CHECK;
+
+/* Collective. Goes on with what --resume names. */
+tutti_status tutti_run_resume(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Collective. The weights that --weights names, all of them. */
+tutti_status tutti_run_load_weights(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* ---- evaluate.c ---- */
+
+typedef struct tutti_evaluation {
+    int64_t samples;
+    double loss, top1, top5;
+    int64_t *confusion; /* [truth][answer], or NULL */
+} tutti_evaluation;
+
+/* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. */
+tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *evaluation,
+                                int64_t *confusion) TUTTI_MUST_CHECK;
+
+/* ---- report.c ---- */
+
+/* Seconds of this call on one layer, of this rank. */
+typedef struct tutti_layer_report {
+    tutti_layer_times times;
+    tutti_traffic traffic; /* exposed: with the waiting for moves */
+} tutti_layer_report;
+
+tutti_layer_report tutti_run_layer(const tutti_run *run, int layer);
+
+void tutti_run_show_header(tutti_run *run);
+
+/* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
+tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps) TUTTI_MUST_CHECK;
+
+/* ---- predicted.c ---- */
+
+/* Says how the prediction fared, and writes plan.json into the run. Only where it stands on
+ * measurements of this machine. */
+tutti_status tutti_run_compare(tutti_run *run, int64_t steps) TUTTI_MUST_CHECK;
+
+#endif
