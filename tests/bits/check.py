@@ -168,16 +168,16 @@ def check_clipping(folder):
         yield f"clipping without biases, {ranks} ranks, {name}", run
 
     def switched_off():
-        rows = losses(train(folder / "unclipped", 1, *nobias, "--clip", "0"))
+        rows = runs.losses(train(folder / "unclipped", 1, *nobias, "--clip", "0"))
         assert not any("gradient_norm" in row for row in rows), "--clip 0 still clips"
-        assert rows != losses(bare), "clipping changes nothing"
-        rows = losses(train(folder / "as_the_net", 1, *nobias, "--clip", "-1"))
-        assert rows == losses(bare), "--clip -1 is not as the net says"
+        assert rows != runs.losses(bare), "clipping changes nothing"
+        rows = runs.losses(train(folder / "as_the_net", 1, *nobias, "--clip", "-1"))
+        assert rows == runs.losses(bare), "--clip -1 is not as the net says"
     yield "clipping switched off", switched_off
 
     def often_saved():
         often = train(folder / "often", 1, *nobias, "--checkpoint-every", "1step")
-        assert losses(often) == losses(bare), "a norm is written beside another step's loss"
+        assert runs.losses(often) == runs.losses(bare), "a norm is written beside another step's loss"
     yield "clipping, norms of their steps", often_saved
 
 
