@@ -3,10 +3,11 @@
 #include "nn/optimizers/adam_settings.h"
 
 static void update(tutti_exec exec, const void *settings, const tutti_how *how,
-                   const tutti_update *u) {
-  tutti_adam adam = tutti_adam_of(settings, how);
-  adam.shrink = (float)(1 - how->lr * how->decay);
-  tutti_adam_step(exec, &adam, u);
+                   const tutti_update *u)
+{
+    tutti_adam adam = tutti_adam_of(settings, how);
+    adam.shrink = (float)(1 - how->lr * how->decay);
+    tutti_adam_step(exec, &adam, u);
 }
 
 const tutti_optimizer tutti_optimizer_adamw = {
