@@ -53,6 +53,7 @@ def sums(folder, net, ranks, plan, env):
     run = runs.train(TUTTI, folder / "run", ranks, net, "--data", "synthetic", "--batch-size",
                      str(batch), "--steps", str(steps), "--grains", "4", "--threads",
                      "2" if ranks == 1 else "1", "--plan", plan, "--eval-every", "never",
+                     "--lr", "0.01", "--lr-schedule", "fixed", "--warmup", "0steps",
                      env=env, timeout=3600)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(pool.map(sum_of, (run / "latest" / name for name in FILES)))
