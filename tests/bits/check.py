@@ -177,7 +177,8 @@ def check_clipping(folder):
 
     def often_saved():
         often = train(folder / "often", 1, *nobias, "--checkpoint-every", "1step")
-        assert runs.losses(often) == runs.losses(bare), "a norm is written beside another step's loss"
+        same_losses = runs.losses(often) == runs.losses(bare)
+        assert same_losses, "a norm is written beside another step's loss"
     yield "clipping, norms of their steps", often_saved
 
 
