@@ -22,6 +22,8 @@ BELOW = {
     "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "checkpoint",
               "machine"],
 }
+# what the simulator may know: a step, not a run
+SIM = ["base", "kernel", "nn", "comm", "plan", "format", "step"]
 # header of the outside world: the only rooms that may include it
 OUTSIDE = {"mpi.h": ["comm"], "hwloc.h": ["base"], "omp.h": ["base"],
            "immintrin.h": ["kernel"]}
@@ -48,6 +50,11 @@ def check_includes(source):
             why = wrong_include(room, bracket, header)
             if why:
                 yield f"{path.relative_to(source)} includes {header}: {why}"
+    for path in sorted((source / "sim").glob("*.[ch]")):
+        for bracket, header in INCLUDE.findall(path.read_text()):
+            room = header.split("/")[0]
+            if bracket == '"' and room in BELOW and room not in SIM:
+                yield f"sim/{path.name} includes {header}: it plays a step, it knows no {room}"
     for path in sorted((source / "cli").glob("*.[ch]")):
         for bracket, header in INCLUDE.findall(path.read_text()):
             if bracket == '"' and "/" in header:
