@@ -50,8 +50,11 @@ static inline vf vf_fma(vf a, vf b, vf c)
 {
     return fmaf(a, b, c);
 }
+/* gcc makes one instruction of a multiply-add and the negation of its result, which then is +0
+ * where it was -0: it must not see that c may be one. */
 static inline vf vf_fms(vf a, vf b, vf c)
 {
+    __asm__("" : "+r"(c));
     return fmaf(a, b, -c);
 }
 static inline vf vf_max(vf a, vf b)
