@@ -3,6 +3,7 @@ BUILD ?= build
 SAN    = $(BUILD)-san
 TSAN   = $(BUILD)-tsan
 FUZZ   = $(BUILD)-fuzz
+ARM64  = $(BUILD)-arm64
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -55,6 +56,16 @@ check-torch: all
 	@tools/setup torch
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 
+# On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
+# as here. Takes a quarter of an hour.
+check-arm64: setup all
+	@tools/arm64-root $(ARM64)-root
+	@[ -f $(ARM64)/build.ninja ] || meson setup $(ARM64) -Dmpi=none \
+	    --cross-file $(ARM64)-root/cross.ini
+	@ninja -C $(ARM64)
+	@tests/check_arm64.py $(BUILD)/tutti $(ARM64)/tutti $(ARM64)-root
+	@tools/check $(ARM64) --suite unit --timeout-multiplier 15
+
 # Every fuzzer for five minutes; make fuzz SECONDS=60 for one.
 SECONDS ?= 300
 fuzz: setup
@@ -82,7 +93,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ)
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(ARM64) $(ARM64)-root
 
 setup:
 	@tools/setup
@@ -94,4 +105,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-bits check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo check check-arm64 check-bits check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
