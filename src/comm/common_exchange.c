@@ -142,15 +142,15 @@ static void update_block(tutti_exchange *x, size_t begin, size_t end, float *sum
     else if (to != a) memcpy(to, a, (end - begin) * sizeof *to);
 }
 
-static void update_share(void *arg, int member, int size)
+static void update_share(void *arg, int thread, int threads)
 {
     tutti_exchange *const x = arg;
     const size_t first = x->cuts[x->me], stop = x->cuts[x->me + 1];
     const size_t units = (stop - first + TUTTI_STRIP_UNIT - 1) / TUTTI_STRIP_UNIT;
-    const tutti_range mine = tutti_range_of(units, size, member);
+    const tutti_range mine = tutti_range_of(units, threads, thread);
     const size_t end = first + mine.end * TUTTI_STRIP_UNIT;
     const size_t block = x->depth ? BLOCK : end - first;
-    float *const sums = x->sums + (size_t)(member * x->depth) * BLOCK;
+    float *const sums = x->sums + (size_t)(thread * x->depth) * BLOCK;
     for (size_t at = first + mine.begin * TUTTI_STRIP_UNIT, next; at < end && at < stop;
          at = next) {
         next = at + block < end ? at + block : end;
