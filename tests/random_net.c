@@ -296,7 +296,6 @@ static bool make_join(maker *m, int from, bool concat)
     int n = 1;
     while (count && n < most) {
         const int other = list[below(m, count)];
-        if (other == 0 && n >= 2 && !INPUT_BEHIND_TWO_NAMES) break;
         chosen[n++] = other;
         channels += value_at(m, other)->c;
     }
@@ -396,14 +395,6 @@ static void make_loss(maker *m, int from)
     end(m, from);
 }
 
-/* Marks every fc that a concat reads, directly or through layers that follow its split. */
-static void mark_whole(maker *m, int value)
-{
-    random_layer *v = value_at(m, value);
-    v->whole |= v->fc && !CONCAT_BEHIND_SPLIT_FC;
-    if (v->elementwise) mark_whole(m, v->from[0]);
-}
-
 void random_net_make(random_net *net, uint64_t seed)
 {
     static const double budgets[] = {1e4, 3e4, 1e5, 3e5};
@@ -415,7 +406,4 @@ void random_net_make(random_net *net, uint64_t seed)
     for (int i = 0; i < layers; i++) make_layer(&m);
     if (!last_value(&m)) make_fc_of(&m, 0, 3);
     make_loss(&m, gather(&m));
-    for (int i = 1; i <= net->layer_count; i++)
-        for (int k = 0; net->values[i].concat && k < net->values[i].from_count; k++)
-            mark_whole(&m, net->values[i].from[k]);
 }

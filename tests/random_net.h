@@ -7,12 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was known to fail and can be left out; true brings it in. */
-enum {
-    CONCAT_BEHIND_SPLIT_FC = true, /* also through relu, sigmoid, tanh and dropout */
-    INPUT_BEHIND_TWO_NAMES = true, /* as in 'add a b input' */
-};
-
 enum { RANDOM_LAYERS = 64 };
 
 typedef struct random_layer {
@@ -21,7 +15,6 @@ typedef struct random_layer {
     int from[4], from_count; /* values: 0 is the input, i + 1 layer i */
     int readers;
     bool fc, elementwise, concat;
-    bool whole; /* an fc that must not be split: CONCAT_BEHIND_SPLIT_FC */
 } random_layer;
 
 typedef struct random_net {

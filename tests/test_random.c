@@ -46,9 +46,7 @@ static void choose_groups(const random_net *net, const tutti_net *parsed, varian
     for (int i = 0; i < net->layer_count; i++) {
         int choices[MAX_WORKERS], count = 0;
         for (int g = 1; g <= v->workers; g++)
-            if (!net->values[i + 1].whole &&
-                tutti_layer_can_split(&parsed->layers[i], v->workers, g))
-                choices[count++] = g;
+            if (tutti_layer_can_split(&parsed->layers[i], v->workers, g)) choices[count++] = g;
         v->groups[i] = count ? choices[random_below(numbers, count)] : 0;
     }
 }
@@ -175,9 +173,7 @@ static void print_nets(const trials *t)
         random_net_make(&net, t->first + (uint64_t)i);
         printf("# seed %llu\n%s", (unsigned long long)t->first + (unsigned)i, net.text);
         for (int k = 1; k <= net.layer_count; k++)
-            if (net.values[k].fc)
-                printf("# %s %s %d\n", net.values[k].whole ? "whole" : "split", net.values[k].name,
-                       net.values[k].c);
+            if (net.values[k].fc) printf("# split %s %d\n", net.values[k].name, net.values[k].c);
     }
 }
 
