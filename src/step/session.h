@@ -102,8 +102,8 @@ double tutti_session_computed(const tutti_session *session);
 
 /* What a layer has exchanged so far on this rank: parameters and moves. Layer -1: all. */
 typedef struct tutti_traffic {
-    double busy,
-        exposed;    /* seconds; exposed: waited for parameters, moves are in the model's times */
+    double busy;    /* seconds of communicating */
+    double exposed; /* seconds waited for parameters; the model's times have those for moves */
     uint64_t bytes; /* sent */
 } tutti_traffic;
 tutti_traffic tutti_session_traffic(const tutti_session *session, int layer);
