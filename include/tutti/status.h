@@ -34,6 +34,9 @@ extern "C" {
     X(STALL,       "a rank did not arrive in time",                  4)  \
     X(MISMATCH,    "the ranks do not agree",                         5)  \
     X(CHECKPOINT,  "a checkpoint is damaged",                        6)  \
+    X(OTHER_RUN,   "this is another run",                            2)  \
+    X(IN_USE,      "another process is at work there",               7)  \
+    X(DISK_FULL,   "the disk is full",                               8)  \
     X(INTERRUPTED, "stopped by a signal after a checkpoint",        75)
 // clang-format on
 
