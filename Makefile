@@ -37,12 +37,14 @@ check-bits: setup all
 	@tests/bits/recorded.py $(BUILD)/tutti --full
 	@tests/bits/check.py $(BUILD)/tutti --full
 
-# Random nets for an hour, other ones each time; make check-random FOR=600 SEED=7 (seconds; the first).
+# Random convolutions, and random nets for an hour, other ones each time; make check-random FOR=600
+# SEED=7 (seconds; the first).
 FOR ?= 3600
 ifndef SEED
 SEED := $(shell date +%s)
 endif
 check-random: setup all
+	@$(BUILD)/tests/test_conv --slow --seed $(SEED)
 	@OMP_WAIT_POLICY=passive $(BUILD)/tests/test_random --seed $(SEED) --seconds $$(($(FOR) / 2))
 	@tests/bits/random_nets.py $(BUILD)/tutti $(BUILD)/tests/test_random --seed $(SEED) \
 	    --seconds $$(($(FOR) / 2))

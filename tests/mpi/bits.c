@@ -10,172 +10,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/topology.h"
-#include "base/tree.h"
-#include "comm/comm.h"
-
-enum { MAX_LEAVES = 512, LAYERS = 12 };
-
-typedef struct tester {
-    tutti_comm *comm;
-    int rank, size;
-    uint64_t seed;
-    uint64_t draws; /* of this rank's own delays */
-} tester;
-
-#define CHECK(condition, ...)                                                                 \
-    do {                                                                                      \
-        if (condition) break;                                                                 \
-        fprintf(stderr, "FAIL %s:%d: rank %d of %d: ", __FILE__, __LINE__, t->rank, t->size); \
-        fprintf(stderr, __VA_ARGS__);                                                         \
-        fprintf(stderr, "   [again: mpirun -n %d %s %llu]\n", t->size, "tests/mpi/bits",      \
-                (unsigned long long)t->seed);                                                 \
-        tutti_comm_abort(t->comm, TUTTI_DATA);                                                \
-    } while (0)
-#define MUST(call)                                                    \
-    do {                                                              \
-        const tutti_status status_ = (call);                          \
-        CHECK(status_ == TUTTI_OK, "%s: %s", #call, tutti_message()); \
-    } while (0)
-
-static float *floats(tester *t, size_t count)
-{
-    float *block = NULL;
-    MUST(tutti_alloc(&block, count + 1, sizeof *block));
-    return block;
-}
-
-/* A float of any sign and many magnitudes; what it is depends on leaf and index alone. */
-static float value_of(uint64_t seed, int leaf, size_t index)
-{
-    uint64_t z = (seed * 0x9e3779b97f4a7c15u) ^ ((uint64_t)(leaf + 1) << 40) ^ index;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    const uint32_t exponent = 127 - 24 + (uint32_t)(z >> 32) % 48;
-    const uint32_t bits = (uint32_t)(z & 0x807fffff) | exponent << 23;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static void delay(tester *t)
-{
-    const tutti_random_key key = {.seed = t->seed, .sample = (uint32_t)t->rank, .layer = 77};
-    const uint32_t draw = tutti_random_below(&key, t->draws++, 4000);
-    if (draw < 1500) usleep(draw);
-}
-
-/* The definition: neighbours pairwise, level by level, an odd last one passes up. */
-static float plain_sum(uint64_t seed, int first, int end, size_t index)
-{
-    float level[MAX_LEAVES];
-    int count = end - first;
-    for (int i = 0; i < count; i++) level[i] = value_of(seed, first + i, index);
-    for (; count > 1; count = (count + 1) / 2)
-        for (int i = 0; i < (count + 1) / 2; i++)
-            level[i] = 2 * i + 1 < count ? level[2 * i] + level[2 * i + 1] : level[2 * i];
-    return level[0];
-}
-
-/* Fills the partial buffers of a member with the roots of its run of leaves. */
-static void fill_partials(uint64_t seed, int leaves, int members, int me, size_t count,
-                          float **partials)
-{
-    tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
-    const int n = tutti_tree_roots(roots, leaves, tutti_share_begin(leaves, members, me),
-                                   tutti_share_begin(leaves, members, me + 1));
-    for (int i = 0; i < n; i++) {
-        const int first = roots[i].index << roots[i].level;
-        const int end = (roots[i].index + 1) << roots[i].level;
-        for (size_t at = 0; at < count; at++)
-            partials[i][at] = plain_sum(seed, first, end < leaves ? end : leaves, at);
-    }
-}
-
-static bool same(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0;
-}
-
-static void check_whole(tester *t, const char *what, const float *whole, const float *want,
-                        size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        CHECK(same(whole[i], want[i]), "%s: element %zu of %zu is %a, want %a", what, i, count,
-              (double)whole[i], (double)want[i]);
-}
+#include "sums.h"
 
 /* --- every algorithm, every size --- */
-
-/* Leaves of a sum, at least one for each rank. */
-static int leaves_for(const tester *t)
-{
-    return t->size > 16 ? t->size : 16;
-}
-
-typedef struct sum_case {
-    const tutti_group *group;
-    int leaves;
-    size_t count;
-    float *want;      /* the plain sum */
-    float **original; /* this member's partials */
-    float **partials;
-    int roots;
-    bool borrows; /* the partials */
-} sum_case;
-
-static void sum_case_init(tester *t, sum_case *c, const tutti_group *group, int leaves,
-                          size_t count)
-{
-    const int members = group ? tutti_group_size(group) : t->size;
-    const int me = group ? tutti_group_rank(group) : t->rank;
-    *c = (sum_case){.group = group, .leaves = leaves, .count = count};
-    c->roots = tutti_exchange_roots(leaves, members, me);
-    MUST(tutti_alloc(&c->original, (size_t)c->roots, sizeof *c->original));
-    MUST(tutti_alloc(&c->partials, (size_t)c->roots, sizeof *c->partials));
-    for (int i = 0; i < c->roots; i++) {
-        c->original[i] = floats(t, count);
-        c->partials[i] = floats(t, count);
-    }
-    c->want = floats(t, count);
-    fill_partials(t->seed, leaves, members, me, count, c->original);
-    for (size_t i = 0; i < count; i++) c->want[i] = plain_sum(t->seed, 0, leaves, i);
-}
-
-static void sum_case_deinit(sum_case *c)
-{
-    for (int i = 0; i < c->roots; i++) {
-        tutti_free(c->original[i]);
-        if (!c->borrows) tutti_free(c->partials[i]);
-    }
-    tutti_free(c->original);
-    tutti_free(c->partials);
-    tutti_free(c->want);
-}
-
-/* Common memory from which cases take what they need. */
-typedef struct common_room {
-    tutti_common *memory;
-    float *whole, *own; /* what is left of it */
-} common_room;
-
-static float *take(float **left, size_t count)
-{
-    float *const taken = *left;
-    *left += tutti_round_up(count + 1, TUTTI_STRIP_UNIT);
-    return taken;
-}
-
-static void move_partials(sum_case *c, common_room *room)
-{
-    for (int i = 0; i < c->roots; i++) {
-        tutti_free(c->partials[i]);
-        c->partials[i] = take(&room->own, c->count);
-    }
-    c->borrows = true;
-}
 
 static void run_sum(tester *t, sum_case *c, const char *reduce, const char *broadcast,
                     size_t chunk_bytes)
@@ -232,16 +69,20 @@ static void every_algorithm(tester *t, int leaves, size_t count)
     sum_case_deinit(&c);
 }
 
+/* Many ranks share few cores: they try less of what does not depend on their number. */
 static void awkward_sizes(tester *t)
 {
-    static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 300000, 1000003};
+    static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 20011, 300000, 1000003};
+    const bool is_crowd = t->size > 16;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (is_crowd && (sizes[i] < 17 || sizes[i] > 100000)) continue;
         every_algorithm(t, leaves_for(t), sizes[i]);
-        if (sizes[i] > 1000) continue;
+        if (sizes[i] > 1000 || is_crowd) continue;
         every_algorithm(t, t->size, sizes[i]);
         every_algorithm(t, 4 * leaves_for(t), sizes[i]);
         every_algorithm(t, t->size + 5, sizes[i]);
     }
+    if (is_crowd) every_algorithm(t, t->size + 5, 17);
 }
 
 static void what_cannot_be_is_said(tester *t)
@@ -261,172 +102,6 @@ static void what_cannot_be_is_said(tester *t)
     CHECK(tutti_group_create_inside(&group, t->comm, t->size + 1) == TUTTI_ARGUMENT,
           "took more groups than ranks");
     tutti_free(partial);
-}
-
-/* --- a step's worth of chains --- */
-
-typedef struct layer {
-    tester *t;
-    tutti_exchange *x;
-    sum_case sum;
-    float *weights, *want;
-    bool borrows; /* the weights */
-    size_t updated;
-} layer;
-
-static void update(void *user, const float *sum, const float *rest, size_t begin, size_t end)
-{
-    layer *const l = user;
-    for (size_t i = begin; i < end; i++) {
-        const float total = rest ? sum[i - begin] + rest[i - begin] : sum[i - begin];
-        l->weights[i] = l->weights[i] * 0.5f + total;
-    }
-    l->updated += end - begin;
-}
-
-static void layer_init(tester *t, layer *l, int index, common_room *room)
-{
-    static const size_t counts[] = {3, 70001, 17, 0, 20000, 160};
-    l->t = t;
-    sum_case_init(t, &l->sum, NULL, leaves_for(t), counts[index % 6]);
-    const size_t count = l->sum.count;
-    l->borrows = room != NULL;
-    if (room) move_partials(&l->sum, room);
-    l->weights = room ? take(&room->whole, count) : floats(t, count);
-    l->want = floats(t, count);
-    for (size_t i = 0; i < count; i++) l->want[i] = l->weights[i] = value_of(t->seed, 99, i);
-    char name[16];
-    snprintf(name, sizeof name, "layer %d", index);
-    const tutti_exchange_spec spec = {.name = name,
-                                      .priority = index,
-                                      .count = count,
-                                      .leaves = leaves_for(t),
-                                      .partials = l->sum.partials,
-                                      .update = update,
-                                      .user = l,
-                                      .whole = l->weights,
-                                      .gated = index % 3 != 0,
-                                      .common = room ? room->memory : NULL,
-                                      .chunk_bytes = 16384};
-    MUST(tutti_exchange_create(&l->x, t->comm, &spec));
-}
-
-static void layer_deinit(layer *l)
-{
-    tutti_exchange_destroy(&l->x);
-    sum_case_deinit(&l->sum);
-    if (!l->borrows) tutti_free(l->weights);
-    tutti_free(l->want);
-}
-
-static void layer_submit(layer *l)
-{
-    for (int r = 0; r < l->sum.roots; r++)
-        memcpy(l->sum.partials[r], l->sum.original[r], l->sum.count * sizeof(float));
-    l->updated = 0;
-    tutti_exchange_start(l->x);
-}
-
-static void layer_check(tester *t, layer *l)
-{
-    size_t begin, end;
-    MUST(tutti_exchange_wait(l->x));
-    CHECK(tutti_exchange_is_done(l->x), "not done after waiting");
-    for (size_t i = 0; i < l->sum.count; i++) l->want[i] = l->want[i] * 0.5f + l->sum.want[i];
-    check_whole(t, "weights", l->weights, l->want, l->sum.count);
-    tutti_exchange_strip(l->x, &begin, &end);
-    CHECK(l->updated == end - begin, "updated %zu of %zu", l->updated, end - begin);
-}
-
-/* Backward submits the last layer first and opens each gate a little later, when the old weights
- * are no longer needed; until then they must not change. */
-static void one_step(tester *t, layer *layers)
-{
-    for (int i = LAYERS - 1; i >= 0; i--) {
-        layer_submit(&layers[i]);
-        delay(t);
-        if (i % 3)
-            check_whole(t, "gated weights", layers[i].weights, layers[i].want, layers[i].sum.count);
-        tutti_exchange_open_gate(layers[i].x);
-    }
-    for (int i = 0; i < LAYERS; i++) layer_check(t, &layers[i]);
-}
-
-static void chains(tester *t, common_room *room)
-{
-    layer layers[LAYERS];
-    for (int i = 0; i < LAYERS; i++) layer_init(t, &layers[i], i, room);
-    MUST(tutti_comm_barrier(t->comm)); /* in common memory a rank may begin with all of it */
-    for (int step = 0; step < 10; step++) one_step(t, layers);
-    const tutti_exchange_stats stats = tutti_exchange_statistics(layers[1].x);
-    CHECK(stats.runs == 10, "%d runs counted", (int)stats.runs);
-    CHECK(stats.submitted <= stats.begun && stats.begun <= stats.reduced &&
-              stats.reduced <= stats.done,
-          "times out of order");
-    if (t->size == 2 || t->size == 4) /* (N-1)/N of the buffer out and in, twice per step */
-        CHECK(stats.bytes_sent <=
-                  10 * 2 * 4 * (70001 + 64) * (size_t)(t->size - 1) / (size_t)t->size,
-              "sent %llu bytes", (unsigned long long)stats.bytes_sent);
-    for (int i = 0; i < LAYERS; i++) layer_deinit(&layers[i]);
-}
-
-/* A sum without an update: into the one whole, and into each rank's first partial. */
-static void sums_in_common(tester *t, common_room *room, size_t count)
-{
-    sum_case c;
-    sum_case_init(t, &c, NULL, leaves_for(t), count);
-    move_partials(&c, room);
-    for (int has_whole = 0; has_whole < 2; has_whole++) {
-        float *const whole = has_whole ? take(&room->whole, count) : NULL;
-        tutti_exchange *x = NULL;
-        const tutti_exchange_spec spec = {.name = "in common",
-                                          .count = count,
-                                          .leaves = leaves_for(t),
-                                          .partials = c.partials,
-                                          .whole = whole,
-                                          .common = room->memory};
-        MUST(tutti_exchange_create(&x, t->comm, &spec));
-        for (int run = 0; run < 2; run++) {
-            for (int i = 0; i < c.roots; i++)
-                memcpy(c.partials[i], c.original[i], count * sizeof(float));
-            delay(t);
-            MUST(tutti_exchange_run(x));
-            size_t begin = 0, end = count;
-            if (!whole) tutti_exchange_strip(x, &begin, &end);
-            check_whole(t, "in common", (whole ? whole : c.partials[0]) + begin, c.want + begin,
-                        end - begin);
-        }
-        tutti_exchange_destroy(&x);
-    }
-    sum_case_deinit(&c);
-}
-
-/* All ranks of one host and one NUMA node that see each other, each with a thread. */
-static bool can_share(tester *t, const tutti_comm_options *options)
-{
-    tutti_topology *topology = NULL;
-    MUST(tutti_topology_open(&topology));
-    const bool is_one_node = tutti_topology_numa_nodes(topology) <= 1;
-    tutti_topology_close(&topology);
-    return t->size > 1 && tutti_comm_local_size(t->comm) == t->size && is_one_node &&
-           !options->no_thread && !getenv("TUTTI_TEST_APART");
-}
-
-static void in_common_memory(tester *t, const tutti_comm_options *options)
-{
-    common_room room = {.memory = NULL};
-    const size_t whole = 4 << 20, own = (size_t)(1 + t->rank % 3) * (8 << 20);
-    MUST(tutti_common_create(&room.memory, t->comm, whole, own));
-    CHECK((room.memory != NULL) == can_share(t, options), "common memory: %s",
-          room.memory ? "unexpected" : "none");
-    if (!room.memory) return;
-    room.whole = tutti_common_whole(room.memory);
-    room.own = tutti_common_own(room.memory);
-    for (size_t i = 0; i < own / sizeof(float); i++)
-        CHECK(room.own[i] == 0.0f, "own memory is not zero");
-    chains(t, &room);
-    static const size_t sizes[] = {0, 1, 17, 1000, 70001};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sums_in_common(t, &room, sizes[i]);
 }
 
 /* A large exchange is started first, a small urgent one after it: the small one must end first.
