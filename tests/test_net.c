@@ -250,6 +250,10 @@ static void mistakes_are_named_with_their_place(void **state)
         const char *text, *says;
     } bad[] = {
         {"", "t.net: the net must end with its loss"},
+        {"tutti net 2\n", "t.net:1:11: version 2 of a net is for a later tutti"},
+        {"tutti plan 1\n", "t.net:1:7: this is a plan, not a net"},
+        {"input 3\ntutti net 1\n", "t.net:2:1: 'tutti net 1' must be the first line"},
+        {"tutti net 1 sum=0123456789abcdef\ninput 3\n", "t.net:1:17: the lines below are not"},
         {"a fc 3\n", "t.net:1:1: the input must come first"},
         {"input 3 0 4\n", "t.net:1:9: 0 is not between 1 and"},
         {"input 3 4\n", "t.net:1:1: input wants CHANNELS HEIGHT WIDTH"},
@@ -292,6 +296,7 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
         {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
         {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
+        {"default lr 1\ndefault lr 2\n", "t.net:2:9: there is a 'default lr' already"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tutti_net *net = NULL;

@@ -18,13 +18,15 @@ static tutti_net *load(const char *name)
     return net;
 }
 
+#define HEAD "tutti plan 1\n"
+
 static void a_plan_survives_its_text(void **state)
 {
     (void)state;
     tutti_net *net = load("vgg-a");
     tutti_plan *plan = NULL, *again = NULL;
     char *text = NULL;
-    const char *wanted = "fc6 hybrid groups=4\nfc7 model # over everybody\n\nconv1 data\n";
+    const char *wanted = HEAD "fc6 hybrid groups=4\nfc7 model # over everybody\n\nconv1 data\n";
     assert_int_equal(tutti_plan_parse(&plan, net, 8, "mine.plan", wanted), TUTTI_OK);
     assert_int_equal(plan->groups[tutti_net_find_layer(net, "fc6")], 4);
     assert_int_equal(plan->groups[tutti_net_find_layer(net, "fc7")], 1);
@@ -39,18 +41,54 @@ static void a_plan_survives_its_text(void **state)
     tutti_net_destroy(&net);
 }
 
+/* What was written says when it is not that any more, unless only its first line changed. */
+static void a_changed_plan_is_noticed(void **state)
+{
+    (void)state;
+    tutti_net *net = load("vgg-a");
+    tutti_plan *plan = NULL;
+    char *text = NULL;
+    assert_int_equal(tutti_plan_create(&plan, net, 8), TUTTI_OK);
+    tutti_plan_set_model(plan, net);
+    assert_int_equal(tutti_plan_text(&text, plan, net), TUTTI_OK);
+    tutti_plan_destroy(&plan);
+    for (char *at = strchr(text, '\n') + 1; *at; at++) {
+        const char was = *at;
+        for (int bit = 0; bit < 8; bit++) {
+            *at = (char)(was ^ (1 << bit));
+            assert_int_equal(tutti_plan_parse(&plan, net, 8, "mine", text), TUTTI_PARSE);
+        }
+        *at = 0; /* cut off here */
+        assert_int_equal(tutti_plan_parse(&plan, net, 8, "mine", text), TUTTI_PARSE);
+        *at = was;
+    }
+    assert_int_equal(tutti_plan_parse(&plan, net, 8, "mine", text), TUTTI_OK);
+    tutti_plan_destroy(&plan);
+    tutti_free(text);
+    tutti_net_destroy(&net);
+}
+
 static void what_does_not_fit_is_named(void **state)
 {
     (void)state;
     static const struct {
         const char *text, *complaint;
     } bad[] = {
-        {"fc9 model\n", "mine:1:1: vgg-a has no layer 'fc9'"},
-        {"fc6 split\n", "mine:1:5: a layer is split data, model or hybrid"},
-        {"\nfc6 hybrid groups=3\n", "mine:2:1: layer fc6: 3 groups do not divide 8 ranks"},
-        {"fc6 hybrid\n", "groups"},
-        {"conv2 model\n", "only fully connected layers"},
-        {"fc6 model 7\n", "mine:1:11"},
+        {"", "mine:1:1: a plan begins with the line 'tutti plan 1'"},
+        {"fc6 model\n", "mine:1:1: a plan begins with the line 'tutti plan 1'"},
+        {"tutti plan\n", "mine:1:11: expected the version"},
+        {"tutti plan 2\n", "mine:1:12: version 2 of a plan is for a later tutti"},
+        {"tutti platform 1\n", "mine:1:7: this is a platform, not a plan"},
+        {"tutti plan 1 some=7\n", "mine:1:14"},
+        {"tutti plan 1 sum=\nfc6 model\n", "mine:1:14: 'sum' needs a value"},
+        {"tutti plan 1 sum=0123456789abcdef\nfc6 model\n", "take 'sum=...' out of this line"},
+        {HEAD "fc9 model\n", "mine:2:1: vgg-a has no layer 'fc9'"},
+        {HEAD "fc6 split\n", "mine:2:5: a layer is split data, model or hybrid"},
+        {HEAD "\nfc6 hybrid groups=3\n", "mine:3:1: layer fc6: 3 groups do not divide 8 ranks"},
+        {HEAD "fc6 hybrid\n", "groups"},
+        {HEAD "fc6 model\n\nfc6 data\n", "mine:4:1: line 2 is about fc6 already"},
+        {HEAD "conv2 model\n", "only fully connected layers"},
+        {HEAD "fc6 model 7\n", "mine:2:11"},
     };
     tutti_net *net = load("vgg-a");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -138,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_survives_its_text),
+        cmocka_unit_test(a_changed_plan_is_noticed),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(overlap_hides_what_fits),
         cmocka_unit_test(priority_lets_the_first_layer_overtake),

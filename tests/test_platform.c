@@ -17,7 +17,8 @@
 
 static const tutti_optimizer_cost sgd = {1, 4}; /* with momentum */
 
-static const char measured[] = "title \"a test\"\n"
+static const char measured[] = "tutti platform 1\n"
+                               "title \"a test\"\n"
                                "machine \"a processor, its kernels\" threads=2 ranks=4\n"
                                "nodes 8\n"
                                "peak 100GF\n"
@@ -54,7 +55,7 @@ static void a_platform_survives_its_text(void **state)
     (void)state;
     tutti_platform *p = parse(measured), *again;
     char *text = NULL, *second = NULL;
-    assert_int_equal(tutti_platform_text(&text, p), TUTTI_OK);
+    assert_int_equal(tutti_platform_text(&text, p, "by hand"), TUTTI_OK);
     again = parse(text);
     assert_string_equal(again->machine, "a processor, its kernels");
     assert_int_equal(again->threads, 2);
@@ -64,7 +65,7 @@ static void a_platform_survives_its_text(void **state)
     assert_true(is_near(again->steals, 0.4) && is_near(again->beside, 2.5));
     assert_int_equal(again->layer_count, 4);
     assert_int_equal(again->exchange_count, 2);
-    assert_int_equal(tutti_platform_text(&second, again), TUTTI_OK);
+    assert_int_equal(tutti_platform_text(&second, again, "by hand"), TUTTI_OK);
     assert_string_equal(text, second);
     tutti_free(text);
     tutti_free(second);
@@ -101,8 +102,8 @@ static void times_follow_the_line_through_two_rows(void **state)
 static void one_rank_alone_knows_no_network(void **state)
 {
     (void)state;
-    tutti_platform *p =
-        parse("machine \"one\" threads=1 ranks=1\nnodes 1\npeak 1GF\nmemory-bandwidth 1GB/s\n");
+    tutti_platform *p = parse(
+        "tutti platform 1\nmachine \"one\" threads=1 ranks=1\nnodes 1\npeak 1GF\nmemory-bandwidth 1GB/s\n");
     tutti_net *net = NULL;
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;

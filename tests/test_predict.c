@@ -241,16 +241,21 @@ static void one_host_sends_nothing(void **state)
     unload(&f);
 }
 
+#define HEAD "tutti platform 1\n"
+
 static void bad_platforms_are_named(void **state)
 {
     (void)state;
     static const struct {
         const char *text, *complaint;
-    } bad[] = {{"peak 3\n", "mine:1:6"},
-               {"peak 3GF\nmemory-bandwidth 1GB/s\n", "no line 'link'"},
-               {"speed 3\n", "mine:1:1"},
-               {"topology ring\n", "star, fat-tree"},
-               {"link 1GB/s latency=2\n", "mine:1"}};
+    } bad[] = {{"peak 3GF\n", "mine:1:1: a platform begins with the line 'tutti platform 1'"},
+               {"tutti plan 1\n", "mine:1:7: this is a plan, not a platform"},
+               {HEAD "peak 3\n", "mine:2:6"},
+               {HEAD "peak 3GF\nmemory-bandwidth 1GB/s\n", "no line 'link'"},
+               {HEAD "peak 3GF\n\npeak 4GF\n", "mine:4:1: line 2 says 'peak' already"},
+               {HEAD "speed 3\n", "mine:2:1"},
+               {HEAD "topology ring\n", "star, fat-tree"},
+               {HEAD "link 1GB/s latency=2\n", "mine:2"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tutti_platform *p = NULL;
         assert_int_not_equal(tutti_platform_parse(&p, "mine", bad[i].text), TUTTI_OK);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 struct tutti_text {
@@ -177,6 +178,71 @@ tutti_status tutti_text_fail(const tutti_text *text, tutti_word at, const char *
     if (column > 0) caret[column - 1] = '^';
     return tutti_fail(TUTTI_PARSE, "%s:%d:%d: %s\n  %.*s\n  %s", text->name, at.line, at.column,
                       sentence, length, line, caret);
+}
+
+/* --- the first line --- */
+
+enum { SUM_DIGITS = 16 };
+
+static tutti_status sum_of(char sum[TUTTI_HASH_HEX], const char *body)
+{
+    TUTTI_TRY(tutti_hash_bytes(sum, body, strlen(body)));
+    sum[SUM_DIGITS] = 0;
+    return TUTTI_OK;
+}
+
+static tutti_status check_sum(const tutti_text *text, tutti_word sum)
+{
+    char wanted[TUTTI_HASH_HEX];
+    const char *body = text->line + strcspn(text->line, "\n");
+    TUTTI_TRY(sum_of(wanted, body + (*body == '\n')));
+    if (tutti_word_is(sum, wanted)) return TUTTI_OK;
+    return tutti_text_fail(text, sum,
+                           "the lines below are not those that were written (their sum is %s); if "
+                           "you changed them, take 'sum=...' out of this line",
+                           wanted);
+}
+
+tutti_status tutti_text_head(tutti_text *text, const char *kind, int newest)
+{
+    tutti_word is, version, sum = {0};
+    const tutti_key keys[] = {{"sum", TUTTI_KEY_WORD, 0, 0, 0, false, NULL}, {.name = NULL}};
+    int number;
+    TUTTI_TRY(tutti_text_need(text, &is, kind));
+    if (!tutti_word_is(is, kind))
+        return tutti_text_fail(text, is, "this is a %.*s, not a %s", is.length, is.start, kind);
+    TUTTI_TRY(tutti_text_need(text, &version, "the version"));
+    TUTTI_TRY(tutti_text_int(text, version, 1, INT_MAX, &number));
+    if (number > newest)
+        return tutti_text_fail(text, version,
+                               "version %d of a %s is for a later tutti: this one "
+                               "knows up to %d",
+                               number, kind, newest);
+    TUTTI_TRY(tutti_text_keys(text, keys, &sum));
+    return sum.start ? check_sum(text, sum) : TUTTI_OK;
+}
+
+tutti_status tutti_text_begin(tutti_text *text, const char *kind, int newest)
+{
+    const bool is_empty = !tutti_text_next_line(text);
+    const tutti_word first = tutti_text_peek(text);
+    if (is_empty || !tutti_word_is(first, "tutti"))
+        return tutti_text_fail(text, first, "a %s begins with the line 'tutti %s %d'", kind, kind,
+                               newest);
+    (void)tutti_text_next(text);
+    return tutti_text_head(text, kind, newest);
+}
+
+tutti_status tutti_text_with_head(char **out, const char *kind, int version, const char *body)
+{
+    enum { HEAD = 64 + SUM_DIGITS };
+    char sum[TUTTI_HASH_HEX], *text = NULL;
+    TUTTI_TRY(sum_of(sum, body));
+    const size_t room = HEAD + strlen(kind) + strlen(body);
+    TUTTI_TRY(tutti_alloc(&text, room, 1));
+    snprintf(text, room, "tutti %s %d sum=%s\n%s", kind, version, sum, body);
+    *out = text;
+    return TUTTI_OK;
 }
 
 /* --- what words say --- */

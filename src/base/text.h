@@ -47,6 +47,26 @@ bool tutti_text_find(char *path, size_t size, const char *variable, const char *
 /* Is 'name' itself a path: does it have a '/' or that suffix? */
 bool tutti_text_is_path(const char *name, const char *suffix);
 
+/* --- the first line: what a text is, and in which version ---
+ *
+ *     tutti plan 1 sum=0123456789abcdef
+ *
+ * The sum is there when tutti wrote the text: the first 16 digits of the SHA-256 of all bytes below
+ * the line. Who edits such a text takes it out. */
+
+/* Goes to the first line, which must say that this is a 'kind' of a version up to 'newest'; what
+ * stands below must have the sum, if there is one. Else TUTTI_PARSE. */
+tutti_status tutti_text_begin(tutti_text *text, const char *kind, int newest) TUTTI_MUST_CHECK;
+
+/* Reads the rest of such a line, whose first word was "tutti". */
+tutti_status tutti_text_head(tutti_text *text, const char *kind, int newest) TUTTI_MUST_CHECK;
+
+/* Gives 'body' with that line above it, sum included (tutti_free). */
+tutti_status tutti_text_with_head(char **out, const char *kind, int version,
+                                  const char *body) TUTTI_MUST_CHECK;
+
+/* --- lines --- */
+
 /* Goes to the next line that has a word; false at the end of the text. Starts before the first. */
 bool tutti_text_next_line(tutti_text *text);
 

@@ -127,21 +127,13 @@ static tutti_status measure_machine(tutti_calibration *c, double seconds)
 
 static tutti_status save_text(const char *path, const tutti_platform *p)
 {
-    char *text = NULL, head[160], date[32] = "";
+    char *text = NULL, remark[160], date[32] = "";
     const time_t now = time(NULL);
     struct tm tm;
     if (gmtime_r(&now, &tm)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &tm);
-    const int n = snprintf(head, sizeof head, "# measured by tutti %s calibrate, %s\n",
-                           tutti_version(), date);
-    TUTTI_TRY(tutti_platform_text(&text, p));
-    char *all = NULL;
-    const size_t length = strlen(text) + (size_t)n;
-    tutti_status s = tutti_alloc(&all, length + 1, 1);
-    if (s == TUTTI_OK) {
-        snprintf(all, length + 1, "%s%s", head, text);
-        s = tutti_file_save(path, all, length);
-    }
-    tutti_free(all);
+    snprintf(remark, sizeof remark, "measured by tutti %s calibrate, %s", tutti_version(), date);
+    TUTTI_TRY(tutti_platform_text(&text, p, remark));
+    const tutti_status s = tutti_file_save(path, text, strlen(text));
     tutti_free(text);
     return s;
 }

@@ -1,6 +1,7 @@
 /* Nets from text. The grammar, one statement per line; '#' starts a comment:
  *
- *     input C H W             or: input FEATURES                 first of all
+ *     tutti net 1             the version of this grammar        first of all, or left out
+ *     input C H W             or: input FEATURES                 before any layer
  *     default KEY VALUE       a hyperparameter 'tutti train' uses unless told otherwise
  *     NAME KIND [ARGUMENT ...] [key=value ...] [flag ...]        a layer
  *
@@ -17,6 +18,7 @@
 #include "base/memory.h"
 
 enum {
+    VERSION = 1,
     MAX_NAME = 63,
     MAX_DIM = 1 << 20,    /* features, or one side of an input */
     MAX_SAMPLE = 1 << 28, /* values of an input */
@@ -315,10 +317,14 @@ static tutti_status parse_default(parser *p)
     tutti_word key, value;
     char where[512];
     tutti_net *net = p->net;
+    TUTTI_TRY(tutti_text_need(p->text, &key, "a name and a value, as in 'default lr 0.01'"));
+    for (int i = 0; i < net->setting_count; i++)
+        if (tutti_word_is(key, net->settings[i].key))
+            return tutti_text_fail(p->text, key, "there is a 'default %s' already",
+                                   net->settings[i].key);
     TUTTI_TRY(
         tutti_grow(&net->settings, &net->setting_room, net->setting_count, sizeof *net->settings));
     tutti_net_setting *s = &net->settings[net->setting_count++];
-    TUTTI_TRY(tutti_text_need(p->text, &key, "a name and a value, as in 'default lr 0.01'"));
     TUTTI_TRY(tutti_text_need(p->text, &value, "a value"));
     TUTTI_TRY(tutti_text_end_of_line(p->text));
     snprintf(where, sizeof where, "%s:%d:%d", p->where, value.line, value.column);
@@ -327,12 +333,20 @@ static tutti_status parse_default(parser *p)
     return tutti_strdup(&s->where, where);
 }
 
+static tutti_status parse_head(parser *p, tutti_word at)
+{
+    if (p->net->input.c || p->net->setting_count)
+        return tutti_text_fail(p->text, at, "'tutti net %d' must be the first line", VERSION);
+    return tutti_text_head(p->text, "net", VERSION);
+}
+
 /* ---- the whole ---- */
 
 static tutti_status parse_statement(parser *p)
 {
     tutti_word first;
     TUTTI_TRY(tutti_text_need(p->text, &first, "a layer"));
+    if (tutti_word_is(first, "tutti")) return parse_head(p, first);
     if (tutti_word_is(first, "input")) return parse_input(p, first);
     if (tutti_word_is(first, "default")) return parse_default(p);
     return parse_layer(p, first);

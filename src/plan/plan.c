@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -38,6 +39,8 @@ const char *tutti_plan_split(const tutti_plan *plan, int layer)
 
 /* ---- text ---- */
 
+enum { VERSION = 1 };
+
 static tutti_status read_split(tutti_text *text, int nodes, int *groups)
 {
     static const char *const splits[] = {"data", "model", "hybrid", NULL};
@@ -54,13 +57,17 @@ static tutti_status read_split(tutti_text *text, int nodes, int *groups)
     return tutti_text_end_of_line(text);
 }
 
-static tutti_status read_line(tutti_text *text, const tutti_net *net, tutti_plan *plan)
+/* 'lines' has the line of each layer, 0 for those that had none yet. */
+static tutti_status read_line(tutti_text *text, const tutti_net *net, tutti_plan *plan, int *lines)
 {
     char name[128];
     const tutti_word word = tutti_text_next(text);
     snprintf(name, sizeof name, "%.*s", word.length, word.start);
     const int layer = tutti_net_find_layer(net, name);
     if (layer < 0) return tutti_text_fail(text, word, "%s has no layer '%s'", net->name, name);
+    if (lines[layer])
+        return tutti_text_fail(text, word, "line %d is about %s already", lines[layer], name);
+    lines[layer] = word.line;
     int groups;
     TUTTI_TRY(read_split(text, plan->nodes, &groups));
     if (tutti_layer_check_split(&net->layers[layer], plan->nodes, groups) != TUTTI_OK)
@@ -73,10 +80,14 @@ static tutti_status read_line(tutti_text *text, const tutti_net *net, tutti_plan
 static tutti_status read_plan(tutti_plan **out, const tutti_net *net, int nodes, tutti_text *text)
 {
     tutti_plan *plan = NULL;
+    int *lines = NULL;
     tutti_status s = tutti_plan_create(&plan, net, nodes);
-    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, net, plan);
+    if (s == TUTTI_OK) s = tutti_alloc(&lines, (size_t)net->layer_count, sizeof *lines);
+    if (s == TUTTI_OK) s = tutti_text_begin(text, "plan", VERSION);
+    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, net, plan, lines);
     if (s == TUTTI_OK) *out = plan;
     else tutti_plan_destroy(&plan);
+    tutti_free(lines);
     tutti_text_destroy(&text);
     return s;
 }
@@ -99,7 +110,12 @@ tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes,
 tutti_status tutti_plan_named(tutti_plan **out, const tutti_net *net, int nodes, const char *name)
 {
     const bool splits = !strcmp(name, "model");
-    if (!splits && strcmp(name, "data")) return tutti_plan_read(out, net, nodes, name);
+    const bool is_file = !splits && strcmp(name, "data");
+    if (is_file && !tutti_text_is_path(name, ".plan") && access(name, F_OK))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--plan: '%s' is not auto, data, model or a file (tutti plan --save)",
+                          name);
+    if (is_file) return tutti_plan_read(out, net, nodes, name);
     TUTTI_TRY(tutti_plan_create(out, net, nodes));
     if (splits) tutti_plan_set_model(*out, net);
     return TUTTI_OK;
@@ -119,6 +135,7 @@ tutti_status tutti_plan_text(char **out, const tutti_plan *plan, const tutti_net
             used += (size_t)sprintf(text + used, " groups=%d", plan->groups[i]);
         used += (size_t)sprintf(text + used, "\n");
     }
-    *out = text;
-    return TUTTI_OK;
+    const tutti_status s = tutti_text_with_head(out, "plan", VERSION, text);
+    tutti_free(text);
+    return s;
 }

@@ -6,6 +6,7 @@
  *
  * As text, a plan has one line per layer; layers that are not named are data parallel:
  *
+ *     tutti plan 1
  *     fc6 hybrid groups=4
  *     fc7 model
  *     conv1 data
@@ -29,7 +30,8 @@ void tutti_plan_destroy(tutti_plan **plan);
 /* Splits every layer that can be split over all nodes. */
 void tutti_plan_set_model(tutti_plan *plan, const tutti_net *net);
 
-/* What --plan names: "data", "model", or a file with the plan's text. */
+/* What --plan names: "data", "model", or a file with the plan's text; TUTTI_ARGUMENT if there is no
+ * such word or file. */
 tutti_status tutti_plan_named(tutti_plan **out, const tutti_net *net, int nodes,
                               const char *name) TUTTI_MUST_CHECK;
 
@@ -42,7 +44,7 @@ tutti_status tutti_plan_parse(tutti_plan **out, const tutti_net *net, int nodes,
 /* "data", "model" or "hybrid". */
 const char *tutti_plan_split(const tutti_plan *plan, int layer);
 
-/* The plan as text, one line per layer with parameters; tutti_free. */
+/* The plan as text, one line per layer with parameters, with its sum (base/text.h); tutti_free. */
 tutti_status tutti_plan_text(char **out, const tutti_plan *plan,
                              const tutti_net *net) TUTTI_MUST_CHECK;
 

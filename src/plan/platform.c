@@ -205,23 +205,31 @@ static tutti_status read_exchange(tutti_text *text, tutti_platform *p)
 static const struct {
     const char *word;
     line_reader *read;
+    bool is_list; /* may stand there more than once */
 } lines[] = {
-    {"title", read_title},       {"machine", read_machine},   {"nodes", read_nodes},
-    {"peak", read_peak},         {"memory", read_memory},     {"memory-bandwidth", read_bandwidth},
-    {"link", read_link},         {"steals", read_steals},     {"meeting", read_meeting},
-    {"topology", read_topology}, {"rate", read_rate},         {"net", read_net},
-    {"layer", read_layer},       {"exchange", read_exchange}, {"update", read_update},
-    {"common", read_common},
+    {"title", read_title, false},     {"machine", read_machine, false},
+    {"nodes", read_nodes, false},     {"peak", read_peak, false},
+    {"memory", read_memory, false},   {"memory-bandwidth", read_bandwidth, false},
+    {"link", read_link, false},       {"steals", read_steals, false},
+    {"meeting", read_meeting, false}, {"topology", read_topology, false},
+    {"rate", read_rate, true},        {"net", read_net, true},
+    {"layer", read_layer, true},      {"exchange", read_exchange, true},
+    {"update", read_update, false},   {"common", read_common, false},
 };
+enum { LINES = sizeof lines / sizeof *lines };
 
-static tutti_status read_line(tutti_text *text, tutti_platform *p)
+/* 'seen' has the number of the line of each word, 0 for those that were not there yet. */
+static tutti_status read_line(tutti_text *text, tutti_platform *p, int seen[LINES])
 {
     const tutti_word word = tutti_text_next(text);
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (tutti_word_is(word, lines[i].word)) {
-            TUTTI_TRY(lines[i].read(text, p));
-            return tutti_text_end_of_line(text);
-        }
+    for (int i = 0; i < LINES; i++) {
+        if (!tutti_word_is(word, lines[i].word)) continue;
+        if (seen[i] && !lines[i].is_list)
+            return tutti_text_fail(text, word, "line %d says '%s' already", seen[i], lines[i].word);
+        seen[i] = word.line;
+        TUTTI_TRY(lines[i].read(text, p));
+        return tutti_text_end_of_line(text);
+    }
     return tutti_text_fail(text, word,
                            "a platform has title, machine, nodes, peak, memory, "
                            "memory-bandwidth, link, steals, meeting, topology, rate, net, "
@@ -245,6 +253,7 @@ static tutti_status check(const tutti_platform *p)
 tutti_status tutti_platform_read(tutti_platform **out, const char *name, tutti_text *text)
 {
     tutti_platform *p = NULL;
+    int seen[LINES] = {0};
     tutti_status s = tutti_alloc(&p, 1, sizeof *p);
     if (s == TUTTI_OK) {
         snprintf(p->name, sizeof p->name, "%s", name);
@@ -252,7 +261,8 @@ tutti_status tutti_platform_read(tutti_platform **out, const char *name, tutti_t
         p->nodes = 1;
         p->overlap = 1;
     }
-    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, p);
+    if (s == TUTTI_OK) s = tutti_text_begin(text, "platform", TUTTI_PLATFORM_VERSION);
+    while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, p, seen);
     if (s == TUTTI_OK) s = check(p);
     if (s == TUTTI_OK) *out = p;
     else tutti_platform_destroy(&p);

@@ -1,5 +1,6 @@
 /* A cluster as text (platforms/NAME.platform): what a node computes and what joins the nodes.
  *
+ *     tutti platform 1
  *     title "Cori phase I: 2x E5-2698v3, Aries"
  *     nodes 1630
  *     peak 2355GF                           # of a node, nominal
@@ -33,6 +34,8 @@
 #define TUTTI_PLAN_PLATFORM_H
 
 #include "nn/net.h"
+
+enum { TUTTI_PLATFORM_VERSION = 1 };
 
 typedef enum tutti_rate_kind {
     TUTTI_RATE_FIRST,
@@ -115,8 +118,10 @@ void tutti_platform_here(char name[TUTTI_HERE_NAME], int ranks, int threads);
 /* The platforms that come with the library, NULL after the last. */
 const char *tutti_platform_known(int index);
 
-/* The platform as text, to be read again; tutti_free. */
-tutti_status tutti_platform_text(char **out, const tutti_platform *platform) TUTTI_MUST_CHECK;
+/* The platform as text, with its sum (base/text.h), to be read again; 'remark' becomes a comment,
+ * unless it is NULL. tutti_free. */
+tutti_status tutti_platform_text(char **out, const tutti_platform *platform,
+                                 const char *remark) TUTTI_MUST_CHECK;
 
 /* One more measurement. */
 tutti_status tutti_platform_add_layer(tutti_platform *platform,

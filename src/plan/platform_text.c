@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/text.h"
 #include "plan/platform.h"
 
 static void write_node(FILE *out, const tutti_platform *p)
@@ -44,15 +44,18 @@ static void write_rates(FILE *out, const tutti_platform *p)
     }
 }
 
-tutti_status tutti_platform_text(char **out, const tutti_platform *platform)
+tutti_status tutti_platform_text(char **out, const tutti_platform *platform, const char *remark)
 {
     char *text = NULL;
     size_t length = 0;
     FILE *memory = open_memstream(&text, &length);
     if (!memory) return tutti_fail(TUTTI_MEMORY, "not enough memory for a platform's text");
+    if (remark) fprintf(memory, "# %s\n", remark);
     write_node(memory, platform);
     write_rates(memory, platform);
-    const tutti_status s = fclose(memory) ? TUTTI_MEMORY : tutti_strndup(out, text, length);
+    const tutti_status s =
+        fclose(memory) ? tutti_fail(TUTTI_MEMORY, "not enough memory for a platform's text")
+                       : tutti_text_with_head(out, "platform", TUTTI_PLATFORM_VERSION, text);
     free(text);
     return s;
 }

@@ -35,7 +35,7 @@ def train(run, ranks, *options, env=None):
 
 def plan_file(folder, text):
     path = folder / ("plan_" + text.replace(" ", "_").replace("\n", "-").replace("=", ""))
-    path.write_text(text + "\n")
+    path.write_text(f"tutti plan 1\n{text}\n")
     return str(path)
 
 

@@ -29,7 +29,7 @@ class Net:
 
     def plan(self, ranks, dice):
         """A plan's text: for each fc layer any number of groups that it allows."""
-        lines = []
+        lines = ["tutti plan 1\n"]
         for name, features in self.splits.items():
             groups = dice.choice([g for g in range(1, ranks + 1)
                                   if ranks % g == 0 and ranks // g <= -(-features // 64)])

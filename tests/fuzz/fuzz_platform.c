@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = 0;
     if (tutti_platform_parse(&platform, "fuzz", text) == TUTTI_OK) {
-        if (tutti_platform_text(&written, platform) != TUTTI_OK) abort();
+        if (tutti_platform_text(&written, platform, NULL) != TUTTI_OK) abort();
     } else if (!*tutti_message()) abort();
     tutti_platform_destroy(&platform);
     tutti_free(written);

@@ -80,7 +80,7 @@ def check_files():
 
 def made_up(folder, topology, more=""):
     path = pathlib.Path(folder, "made-up.platform")
-    path.write_text("peak 1000GF\nmemory-bandwidth 50GB/s\nlink 1GB/s latency=10us overlap=1\n"
+    path.write_text("tutti platform 1\npeak 1000GF\nmemory-bandwidth 50GB/s\nlink 1GB/s latency=10us overlap=1\n"
                     f"topology {topology}\nrate conv 1 0.5\nrate fc 1 0.3\n{more}")
     return str(path)
 
