@@ -40,7 +40,7 @@ static void spans_are_what_people_write(void **state)
                                       "1day", "nan",   "inf",     "1e99steps", "0x10steps2"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tutti_span s;
-        assert_int_equal(tutti_span_parse(&s, bad[i], TUTTI_SPAN_EPOCHS, "--x"), TUTTI_PARSE);
+        assert_int_equal(tutti_span_parse(&s, bad[i], TUTTI_SPAN_EPOCHS, "--x"), TUTTI_ARGUMENT);
         assert_non_null(strstr(tutti_message(), "--x: '"));
     }
 }
@@ -229,7 +229,7 @@ static void bad_schedules_are_told_what_fits(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tutti_schedule s;
         const tutti_status status = tutti_schedule_parse(&s, bad[i].text);
-        if (status != TUTTI_PARSE || !strstr(tutti_message(), bad[i].part))
+        if (status != TUTTI_ARGUMENT || !strstr(tutti_message(), bad[i].part))
             fail_msg("'%s': %s, \"%s\"", bad[i].text, tutti_status_name(status), tutti_message());
     }
     int kinds = 0;

@@ -115,7 +115,7 @@ const char *tutti_schedule_help(int kind)
 
 static tutti_status bad_schedule(const char *text, const char *help)
 {
-    return tutti_fail(TUTTI_PARSE, "--lr-schedule: '%s' does not fit; write %s", text, help);
+    return tutti_fail(TUTTI_ARGUMENT, "--lr-schedule: '%s' does not fit; write %s", text, help);
 }
 
 static tutti_status find_kind(tutti_schedule *s, const char *text, size_t length)
@@ -125,7 +125,7 @@ static tutti_status find_kind(tutti_schedule *s, const char *text, size_t length
             s->kind = &kinds[k];
             return TUTTI_OK;
         }
-    return tutti_fail(TUTTI_PARSE,
+    return tutti_fail(TUTTI_ARGUMENT,
                       "--lr-schedule: no schedule '%.*s'; there are fixed, step, multistep, exp, "
                       "poly and cosine",
                       (int)length, text);
@@ -144,11 +144,11 @@ static tutti_status parse_times(tutti_schedule *s, const char *field, size_t len
         tutti_span *span = &s->times[s->time_count++];
         TUTTI_TRY(tutti_span_parse(span, at, TUTTI_SPAN_EPOCHS, "--lr-schedule"));
         if (span->unit == TUTTI_SPAN_SECONDS || span->count <= 0)
-            return tutti_fail(TUTTI_PARSE, "--lr-schedule: '%s' is not a number of epochs or steps",
-                              at);
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--lr-schedule: '%s' is not a number of epochs or steps", at);
         if (s->time_count > 1 && span[-1].unit == span->unit && span[-1].count >= span->count)
-            return tutti_fail(TUTTI_PARSE, "--lr-schedule: the times before '%s' must be smaller",
-                              at);
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--lr-schedule: the times before '%s' must be smaller", at);
     }
     return TUTTI_OK;
 }
@@ -161,7 +161,7 @@ static tutti_status parse_factor(tutti_schedule *s, const char *field, const cha
     if (isnan(s->factor) || (field && (end == field || *end)))
         return bad_schedule(text, kind->help);
     if (field && !(s->factor >= kind->least && s->factor <= kind->most))
-        return tutti_fail(TUTTI_PARSE, "--lr-schedule: %s takes %g to %g, not '%s'", kind->name,
+        return tutti_fail(TUTTI_ARGUMENT, "--lr-schedule: %s takes %g to %g, not '%s'", kind->name,
                           kind->least, kind->most, field);
     return TUTTI_OK;
 }

@@ -28,7 +28,7 @@ int64_t tutti_pace_steps(const tutti_pace *pace, double epochs)
 
 static tutti_status bad_span(const char *what, const char *text)
 {
-    return tutti_fail(TUTTI_PARSE,
+    return tutti_fail(TUTTI_ARGUMENT,
                       "%s: '%s' is not a span of time: write 1000steps, 1epoch, 600s, 10min or 2h",
                       what, text);
 }
@@ -49,7 +49,7 @@ tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit
         span = (tutti_span){count * words[w].factor, words[w].unit};
     }
     if (span.unit == TUTTI_SPAN_STEPS && span.count != floor(span.count))
-        return tutti_fail(TUTTI_PARSE, "%s: '%s' is not a whole number of steps", what, text);
+        return tutti_fail(TUTTI_ARGUMENT, "%s: '%s' is not a whole number of steps", what, text);
     *out = span;
     return TUTTI_OK;
 }

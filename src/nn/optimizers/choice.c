@@ -29,7 +29,7 @@ static tutti_status read_settings(tutti_chosen_optimizer *out, const char *pairs
     tutti_status s = TUTTI_OK;
     if (tutti_text_next_line(text)) s = tutti_text_keys(text, keys, out->settings.bytes);
     tutti_text_destroy(&text);
-    return s;
+    return s == TUTTI_PARSE ? tutti_fail(TUTTI_ARGUMENT, "%s", tutti_message()) : s;
 }
 
 tutti_status tutti_optimizer_parse(tutti_chosen_optimizer *out, const char *text, const char *where,
