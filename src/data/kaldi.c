@@ -57,8 +57,22 @@ static tutti_status first_present(char **out, const char *dir, const char *const
     return TUTTI_OK;
 }
 
+/* Features without labels, or labels without features, were not meant. */
+static tutti_status check_pair(const char *dir, const char *features, const char *labels,
+                               const char *split)
+{
+    if (!features == !labels) return TUTTI_OK;
+    return features
+               ? tutti_fail(TUTTI_DATA, "'%s' has no labels: 'utt2label_%s.txt' is not in '%s'",
+                            features, split, dir)
+               : tutti_fail(TUTTI_DATA,
+                            "'%s' has no features: 'feats_%s.ark' (or .scp) is not in '%s'", labels,
+                            split, dir);
+}
+
 static tutti_status places_in_folder(places *p, const char *dir)
 {
+    static const char *const split_name[TUTTI_SPLITS] = {"train", "test"};
     static const char *const features[TUTTI_SPLITS][4] = {
         {"feats_train.scp", "feats_train.ark", "feats.scp", NULL},
         {"feats_test.scp", "feats_test.ark", NULL}};
@@ -69,8 +83,9 @@ static tutti_status places_in_folder(places *p, const char *dir)
     for (int split = 0; split < TUTTI_SPLITS; split++) {
         TUTTI_TRY(first_present(&p->features[split], dir, features[split]));
         TUTTI_TRY(first_present(&p->labels[split], dir, labels[split]));
+        TUTTI_TRY(check_pair(dir, p->features[split], p->labels[split], split_name[split]));
     }
-    if (!p->features[0] || !p->labels[0])
+    if (!p->features[0])
         return tutti_fail(TUTTI_DATA, "'%s' has no feats_train.ark and utt2label_train.txt", dir);
     return first_present(&p->names, dir, names);
 }
@@ -85,8 +100,13 @@ static tutti_status find_places(places *p, tutti_spec *spec)
     const char *test = tutti_spec_value(spec, "test");
     const char *test_labels = tutti_spec_value(spec, "test-labels");
     const char *names = tutti_spec_value(spec, "names");
-    if (spec->places == 1 && tutti_path_is_dir(spec->place[0]))
+    if (spec->places == 1 && tutti_path_is_dir(spec->place[0])) {
+        if (test || test_labels || names)
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--data kaldi: test=, test-labels= and names= go with "
+                              "kaldi:FEATS,LABELS; a folder has files of its own for them");
         return places_in_folder(p, spec->place[0]);
+    }
     if (spec->places != 2 || !test != !test_labels)
         return tutti_fail(TUTTI_ARGUMENT, "--data kaldi needs kaldi:DIR or kaldi:FEATS,LABELS"
                                           "[,test=FEATS,test-labels=LABELS][,names=FILE]");
@@ -216,7 +236,7 @@ static tutti_status kaldi_open(tutti_data *data, tutti_spec *spec)
     int holdout = 10;
     TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(kaldi_state)));
     tutti_status s = find_places(&p, spec);
-    if (!s) s = tutti_spec_int(spec, "holdout", &holdout, 0, 90);
+    if (!s) s = tutti_spec_holdout(spec, p.features[1], &holdout);
     if (!s) s = read_sets(data, &p);
     if (!s && !p.features[1]) s = hold_out(data, holdout);
     free_places(&p);

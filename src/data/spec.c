@@ -126,6 +126,19 @@ tutti_status tutti_spec_flag(tutti_spec *spec, const char *key, bool *value)
     return TUTTI_OK;
 }
 
+tutti_status tutti_spec_holdout(tutti_spec *spec, const char *tests, int *percent)
+{
+    int given = -1;
+    TUTTI_TRY(tutti_spec_int(spec, "holdout", &given, 0, 90));
+    if (given >= 0 && tests)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--data %s: holdout= is for data without samples to test on, but these "
+                          "are in %s: leave it out",
+                          spec->kind, tests);
+    *percent = given < 0 ? 10 : given;
+    return TUTTI_OK;
+}
+
 tutti_status tutti_spec_reals(tutti_spec *spec, const char *key, float *values, int *count,
                               int most)
 {

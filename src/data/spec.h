@@ -36,6 +36,10 @@ tutti_status tutti_spec_real(tutti_spec *spec, const char *key, double *value, d
                              double most) TUTTI_MUST_CHECK;
 tutti_status tutti_spec_flag(tutti_spec *spec, const char *key, bool *value) TUTTI_MUST_CHECK;
 
+/* The percentage of samples to hold out for testing: holdout=, or 10. It is refused where samples
+ * to test on are given already: 'tests' says where they are, NULL that there are none. */
+tutti_status tutti_spec_holdout(tutti_spec *spec, const char *tests, int *percent) TUTTI_MUST_CHECK;
+
 /* Up to 'most' numbers "0.5/0.5/0.5"; *count stays as it is where the key is not given. */
 tutti_status tutti_spec_reals(tutti_spec *spec, const char *key, float *values, int *count,
                               int most) TUTTI_MUST_CHECK;
