@@ -97,7 +97,72 @@ static void trees_for_training_and_testing(void **state)
     tutti_reader_destroy(&reader);
     tutti_data_close(&data);
     make_folder(s, "val/c");
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o)); /* nothing in it: no class */
+    tutti_data_close(&data);
+    write_png(scratch_file(s, "val/c/4.png"), 30, 30, 0);
     must_fail(spec_of("images", s, ""), TUTTI_DATA, "the class 'c'");
+}
+
+/* Keeps the last line, and counts them. */
+typedef struct heard {
+    int lines;
+    char last[512];
+} heard;
+
+static void hear(void *user, tutti_log_level level, const char *line)
+{
+    heard *h = user;
+    (void)level;
+    h->lines++;
+    snprintf(h->last, sizeof h->last, "%s", line);
+}
+
+/* What archives, desktops and mistakes leave behind is no class and no sample. */
+static void folders_without_pictures_are_left_out(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    heard h = {0};
+    tutti_log log = {.sink = hear, .user = &h, .level = TUTTI_LOG_INFO, .rank = -1};
+    tutti_data_options o = small();
+    o.log = &log;
+    make_classes(s);
+    make_folder(s, "__MACOSX");
+    make_folder(s, "__MACOSX/cat");
+    make_folder(s, "bird");
+    make_folder(s, ".git");
+    write_text(scratch_file(s, "__MACOSX/cat/._c1.jpg"), "a resource fork");
+    write_text(scratch_file(s, "__MACOSX/._cat.jpg"), "a resource fork");
+    write_text(scratch_file(s, "cat/._c1.jpg"), "a resource fork");
+    write_text(scratch_file(s, "cat/.DS_Store"), "of the Finder");
+    write_text(scratch_file(s, "cat/Thumbs.db"), "of the Explorer");
+    write_jpeg(scratch_file(s, ".git/x.jpg"), 30, 30, 0);
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o));
+    assert_int_equal(tutti_data_classes(data), 2);
+    assert_string_equal(tutti_data_class_name(data, 0), "cat");
+    assert_string_equal(tutti_data_class_name(data, 1), "dog");
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 18);
+    assert_int_equal(h.lines, 1);
+    assert_non_null(strstr(h.last, "left out 2 folders without JPEG or PNG files: __MACOSX, bird"));
+    tutti_data_close(&data);
+    log.rank = 1; /* one rank speaks for all */
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ""), &o));
+    assert_int_equal(h.lines, 1);
+    tutti_data_close(&data);
+}
+
+static void holdout_does_not_go_with_tests(void **state)
+{
+    scratch *s = *state;
+    make_classes(s);
+    write_text(scratch_file(s, "train.txt"), "cat/c1.jpg\n");
+    must_fail(spec_of("images", s, ",train=train.txt,test=train.txt,holdout=20"), TUTTI_ARGUMENT,
+              "holdout= is for data without samples to test on");
+    must_fail(spec_of("images", s, ",train=train.txt,holdout=20"), TUTTI_ARGUMENT, "test=");
+    static const char *const folders[] = {"train", "train/a", "test", "test/a"};
+    for (int i = 0; i < 4; i++) make_folder(s, folders[i]);
+    write_png(scratch_file(s, "train/a/1.png"), 30, 30, 0);
+    must_fail(spec_of("images", s, ",holdout=20"), TUTTI_ARGUMENT, "in test: leave it out");
 }
 
 static void lists_of_bare_names_with_labels(void **state)
@@ -212,6 +277,7 @@ static void damaged_pictures_are_named(void **state)
         snprintf(name, sizeof name, "a/%u.", id);
         assert_fails(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, id, sample, &label),
                      TUTTI_DATA, name);
+        assert_non_null(strstr(tutti_message(), "--skip-bad"));
     }
     unlink(scratch_file(s, "a/7.jpg"));
     assert_fails(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, 7, sample, &label), TUTTI_DATA,
@@ -332,6 +398,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(a_folder_is_a_class),
         SCRATCH_TEST(trees_for_training_and_testing),
+        SCRATCH_TEST(folders_without_pictures_are_left_out),
+        SCRATCH_TEST(holdout_does_not_go_with_tests),
         SCRATCH_TEST(lists_of_bare_names_with_labels),
         SCRATCH_TEST(lists_of_paths_by_folder),
         SCRATCH_TEST(lists_that_do_not_fit),

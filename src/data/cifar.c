@@ -36,8 +36,9 @@ static tutti_status count_records(const tutti_data *data, const tutti_file *file
         return tutti_fail(TUTTI_DATA, "'%s' has %llu bytes, not a multiple of its records of %zu",
                           file->path, (unsigned long long)file->bytes, record);
     if (rest && !data->options.skip_bad)
-        return tutti_fail(TUTTI_DATA, "'%s' is cut off in record %llu (byte %llu)", file->path,
-                          (unsigned long long)records, (unsigned long long)file->bytes);
+        return tutti_fail(TUTTI_DATA,
+                          "'%s' is cut off in record %llu (byte %llu); --skip-bad does without it",
+                          file->path, (unsigned long long)records, (unsigned long long)file->bytes);
     if (rest)
         tutti_warn(data->options.log, "'%s' is cut off: its last %llu bytes are skipped",
                    file->path, (unsigned long long)rest);

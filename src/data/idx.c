@@ -72,7 +72,9 @@ static tutti_status check_whole(const tutti_data *data, const tutti_idx *idx,
     const int held = tutti_idx_items(idx, file);
     if (held == idx->size[0]) return TUTTI_OK;
     if (!data->options.skip_bad)
-        return tutti_fail(TUTTI_DATA, "'%s' is cut off: it should have %d items and has %d",
+        return tutti_fail(TUTTI_DATA,
+                          "'%s' is cut off: it should have %d items and has %d; --skip-bad does "
+                          "without the others",
                           file->path, idx->size[0], held);
     tutti_warn(data->options.log, "'%s' is cut off: the last %d of %d items are skipped",
                file->path, idx->size[0] - held, idx->size[0]);

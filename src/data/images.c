@@ -115,6 +115,39 @@ static tutti_status class_of(const tutti_names *classes, const char *name, const
     return tutti_fail(TUTTI_DATA, "the class '%s' of '%s' is not in the training set", name, dir);
 }
 
+/* Said once for all ranks. */
+static void say_left_out(const tutti_data *data, const char *root, const tutti_names *folders)
+{
+    enum { NAMED = 5 };
+    const tutti_log *log = data->options.log;
+    char names[400] = "";
+    size_t used = 0;
+    if (!folders->count || !log || log->rank > 0) return;
+    for (int i = 0; i < folders->count && i < NAMED; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.64s", i ? ", " : "",
+                                 folders->name[i]);
+    tutti_warn(log, "'%s': left out %d folder%s without JPEG or PNG files: %s%s", root,
+               folders->count, folders->count > 1 ? "s" : "", names,
+               folders->count > NAMED ? ", ..." : "");
+}
+
+/* The folders that hold pictures are the classes. */
+static tutti_status scan_training(tutti_data *data, tutti_items *items, const char *root,
+                                  const char *prefix)
+{
+    tutti_names folders = {0}, empty = {0};
+    tutti_status s = tutti_folders_of_dir(&folders, root);
+    for (int i = 0; !s && i < folders.count; i++) {
+        const int before = items->count;
+        s = scan_folder(items, root, prefix, folders.name[i], data->names.count);
+        if (!s) s = tutti_names_add(items->count > before ? &data->names : &empty, folders.name[i]);
+    }
+    if (!s) say_left_out(data, root, &empty);
+    tutti_names_deinit(&folders);
+    tutti_names_deinit(&empty);
+    return s;
+}
+
 /* The folders of a test tree, which may lack some of the classes. */
 static tutti_status scan_tests(tutti_items *items, const char *root, const char *prefix,
                                const tutti_names *classes)
@@ -122,8 +155,10 @@ static tutti_status scan_tests(tutti_items *items, const char *root, const char 
     tutti_names folders = {0};
     tutti_status s = tutti_folders_of_dir(&folders, root);
     for (int i = 0, label = 0; !s && i < folders.count; i++) {
-        s = class_of(classes, folders.name[i], root, &label);
-        if (!s) s = scan_folder(items, root, prefix, folders.name[i], label);
+        int at = items->count;
+        s = scan_folder(items, root, prefix, folders.name[i], 0);
+        if (!s && at < items->count) s = class_of(classes, folders.name[i], root, &label);
+        while (at < items->count) items->label[at++] = label;
     }
     tutti_names_deinit(&folders);
     return s;
@@ -136,8 +171,7 @@ static tutti_status scan_trees(tutti_data *data, const char *test)
     char *train_dir = NULL, *test_dir = NULL, prefix[16];
     tutti_status s = tutti_path_join(&train_dir, state->dir, "train");
     if (!s) s = tutti_path_join(&test_dir, state->dir, test);
-    if (!s) s = tutti_folders_of_dir(&data->names, train_dir);
-    if (!s) s = tutti_items_scan(&state->items[0], train_dir, "train/", &data->names);
+    if (!s) s = scan_training(data, &state->items[0], train_dir, "train/");
     snprintf(prefix, sizeof prefix, "%s/", test);
     if (!s) s = scan_tests(&state->items[1], test_dir, prefix, &data->names);
     tutti_free(train_dir);
@@ -150,8 +184,7 @@ static tutti_status scan_classes(tutti_data *data, int percent)
 {
     images_state *state = data->state;
     tutti_items all = {0};
-    TUTTI_TRY(tutti_folders_of_dir(&data->names, state->dir));
-    tutti_status s = tutti_items_scan(&all, state->dir, "", &data->names);
+    tutti_status s = scan_training(data, &all, state->dir, "");
     for (int i = 0, place = 0; !s && i < all.count; i++) {
         place = i && all.label[i] == all.label[i - 1] ? place + 1 : 0;
         s = tutti_items_add(&state->items[tutti_held_out(place, percent)],
@@ -217,10 +250,11 @@ static tutti_status images_open(tutti_data *data, tutti_spec *spec)
     data->augment = (tutti_augment){.flip = true, .zoom = 8.0 / 7, .jitter = 0.25};
 
     const char *const lists[] = {tutti_spec_value(spec, "train"), tutti_spec_value(spec, "test")};
-    int holdout = 10;
-    TUTTI_TRY(tutti_spec_int(spec, "holdout", &holdout, 0, 90));
+    const bool listed = lists[0] || lists[1];
     const char *test = test_tree(state->dir);
-    if (lists[0] || lists[1]) TUTTI_TRY(read_lists(data, lists));
+    int holdout;
+    TUTTI_TRY(tutti_spec_holdout(spec, listed ? "the list that test= names" : test, &holdout));
+    if (listed) TUTTI_TRY(read_lists(data, lists));
     else TUTTI_TRY(test ? scan_trees(data, test) : scan_classes(data, holdout));
     if (!state->items[0].count)
         return tutti_fail(TUTTI_DATA, "'%s' has no folder with JPEG or PNG files to train on",

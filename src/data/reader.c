@@ -128,7 +128,9 @@ tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epo
     TUTTI_ASSERT(id < count);
     for (int tries = 0; tries < MOST_BAD_IN_A_ROW; tries++) {
         const tutti_status s = fetch(r, split, epoch, id, sample, label);
-        if (s != TUTTI_DATA || !data->options.skip_bad) return s;
+        if (s != TUTTI_DATA) return s;
+        if (!data->options.skip_bad)
+            return tutti_fail(s, "%s (--skip-bad does without damaged samples)", tutti_message());
         note_bad(data, split, id);
         if (split == TUTTI_SPLIT_TEST) {
             memset(sample, 0, tutti_data_stride(data) * sizeof *sample);
