@@ -179,6 +179,17 @@ static void facts_are_aligned(void **state)
     close_shown(&s);
 }
 
+static void too_many_confusions_are_left_out(void **state)
+{
+    (void)state;
+    shown s;
+    open_shown(&s);
+    tutti_confusion_print(s.stream, NULL, 21841, NULL, 20);
+    fflush(s.stream);
+    assert_string_equal(s.text, "  no table of confusions: 21841 classes are more than 2048\n");
+    close_shown(&s);
+}
+
 static void confusions_are_shown(void **state)
 {
     (void)state;
@@ -231,6 +242,7 @@ int main(void)
         cmocka_unit_test(silence_is_silent),
         cmocka_unit_test(facts_are_aligned),
         cmocka_unit_test(confusions_are_shown),
+        cmocka_unit_test(too_many_confusions_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,9 @@ static void print_most_confused(FILE *stream, const int64_t *counts, int classes
 void tutti_confusion_print(FILE *stream, const int64_t *counts, int classes,
                            const char *const *names, int widest)
 {
-    if (classes <= widest) print_table(stream, counts, classes, names);
+    if (!counts)
+        fprintf(stream, "  no table of confusions: %d classes are more than %d\n", classes,
+                (int)TUTTI_CONFUSION_MOST);
+    else if (classes <= widest) print_table(stream, counts, classes, names);
     else print_most_confused(stream, counts, classes, names);
 }

@@ -104,6 +104,8 @@ tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *out, int64_t *
     TUTTI_TRY(add_up(run, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
     const int64_t classes = tutti_net_classes(run->net);
     if (confusion) TUTTI_TRY(add_up(run, confusion, classes * classes));
+    if (!sum.samples && run->me.rank == 0)
+        tutti_warn(&run->log, "every sample to test on is damaged: there is no accuracy");
     const double n = sum.samples ? (double)sum.samples : NAN;
     *out = (tutti_evaluation){
         .samples = sum.samples,

@@ -185,7 +185,7 @@ static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
     TUTTI_TRY(tutti_run_evaluate(run, &e, NULL));
     run->score.top1 = e.top1;
     run->score.top5 = e.top5;
-    *best = !(e.top1 <= run->score.best_top1);
+    *best = e.samples && !(e.top1 <= run->score.best_top1);
     if (*best) {
         run->score.best_top1 = e.top1;
         run->score.best_step = step;
@@ -194,9 +194,10 @@ static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
     tutti_rhythm_mark(&l->evaluation, start + seconds);
     tutti_trace_span(run->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
                      start + seconds);
-    tutti_progress_say(run->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
-                       epoch_of(run, step), 100 * e.top1, 100 * e.top5, e.loss,
-                       *best ? " (best so far)" : "");
+    if (e.samples)
+        tutti_progress_say(
+            run->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
+            epoch_of(run, step), 100 * e.top1, 100 * e.top5, e.loss, *best ? " (best so far)" : "");
     if (!run->metrics) return TUTTI_OK;
     tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), "test");
     row.loss = e.loss;

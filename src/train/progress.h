@@ -63,8 +63,12 @@ typedef struct tutti_progress_fact {
 void tutti_progress_facts(tutti_progress *progress, const char *title,
                           const tutti_progress_fact *facts);
 
+/* The most classes whose confusions are counted: they take 8 bytes a pair. */
+enum { TUTTI_CONFUSION_MOST = 2048 };
+
 /* The table of an evaluation: counts[truth * classes + answer]. With up to 'widest' classes the
- * whole table, else the pairs most often confused. 'names' may be NULL. */
+ * whole table, else the pairs most often confused; without counts a line that says why. 'names' may
+ * be NULL. */
 void tutti_confusion_print(FILE *stream, const int64_t *counts, int classes,
                            const char *const *names, int widest);
 

@@ -151,8 +151,8 @@ static tutti_status open_loader(tutti_run *run)
     tutti_loader_options o = tutti_loader_defaults();
     if (run->settings.evaluates && tutti_data_count(run->data, TUTTI_SPLIT_TEST) < 1)
         return tutti_fail(TUTTI_DATA,
-                          "%s has no samples to test on: give it some, or train with "
-                          "--eval-every never",
+                          "%s has no samples to test on: give it some (doc/DATA.md: test=, "
+                          "holdout=), or train with --eval-every never",
                           run->options->data);
     o.batch = run->settings.batch;
     o.first = tutti_model_first_sample(model);
@@ -171,9 +171,22 @@ static tutti_status open_keeper(tutti_run *run)
     return tutti_keeper_create(&run->keeper, run->me.comm, run->session, &run->log);
 }
 
+/* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
+static void mention_spare_outputs(const tutti_run *run)
+{
+    const tutti_layer *last = &run->net->layers[run->net->layer_count - 1];
+    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
+    if (run->me.rank || have >= can || last->from[0] < 0) return;
+    tutti_warn(&run->log,
+               "%s has %d outputs for %d classes; to do without the others, give layer %s %d "
+               "outputs in a copy of the net's text and train that",
+               run->net->name, can, have, run->net->layers[last->from[0]].name, have);
+}
+
 static tutti_status prepare_training(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
+    mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, false));
     if (o->resume) TUTTI_TRY(tutti_run_resume(run));

@@ -90,7 +90,8 @@ typedef struct tutti_evaluation {
     int64_t *confusion; /* [truth][answer], or NULL */
 } tutti_evaluation;
 
-/* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. */
+/* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. Where all
+ * samples are damaged (with --skip-bad) there are 0, rank 0 says so, and the rest is NaN. */
 tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *evaluation,
                                 int64_t *confusion) TUTTI_MUST_CHECK;
 

@@ -34,11 +34,13 @@ static tutti_status test(tutti_run *run, tutti_train_result *result)
     tutti_evaluation e;
     const size_t classes = (size_t)tutti_net_classes(run->net);
     TUTTI_TRY(tutti_run_load_weights(run));
-    tutti_status s = tutti_alloc(&confusion, classes * classes, sizeof *confusion);
+    tutti_status s = TUTTI_OK;
+    if (classes <= TUTTI_CONFUSION_MOST)
+        s = tutti_alloc(&confusion, classes * classes, sizeof *confusion);
     s = tutti_comm_agree(run->me.comm, s);
     if (s == TUTTI_OK) s = tutti_run_evaluate(run, &e, confusion);
     if (s == TUTTI_OK && !e.samples)
-        s = tutti_fail(TUTTI_DATA, "%s has no test samples", run->options->data);
+        s = tutti_fail(TUTTI_DATA, "%s has no test samples that can be read", run->options->data);
     if (s == TUTTI_OK) {
         *result = (tutti_train_result){.rank = run->me.rank,
                                        .ranks = run->me.size,
