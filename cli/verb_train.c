@@ -67,7 +67,7 @@ static const cli_option options[] = {
      .fallback = "1epoch",
      .help = "1000steps, 1epoch, 600s"},
     {"keep",               CLI_INT,  TO(keep), 0, 1 << 20, "3",
-     .help = "checkpoints to keep, besides the best; 0: all"},
+     .help = "checkpoints to keep, besides the first and the best; 0: all"},
     {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN", .fallback = "1epoch",
      .help = "test after every SPAN, or never"},
     {"plan",               CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "checkpoint/files.h"
+#include "checkpoint/names.h"
 #include "scratch.h"
 
 /* ---- Faults ------------------------------------------------------------------------------- */
@@ -60,6 +60,9 @@ ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t offset)
 
 static const tutti_tensor_spec model_specs[] = {{"fc1.weight", 2, {4, 3}}, {"fc1.bias", 1, {4}}};
 
+static int64_t best_so_far; /* the step; -1: none */
+static int warnings;
+
 typedef struct fixture {
     scratch dir;
     char run[512];
@@ -71,6 +74,8 @@ static int setup(void **state)
     static fixture f;
     f = (fixture){0};
     scratch_open(&f.dir);
+    best_so_far = -1;
+    warnings = 0;
     snprintf(f.run, sizeof f.run, "%s/a/run", f.dir.path);
     *state = &f;
     return tutti_safetensors_layout_create(&f.layout, model_specs, 2);
@@ -118,14 +123,24 @@ static tutti_status write_all(tutti_checkpoint *c, int64_t step, int share, int 
     return tutti_checkpoint_flush(c);
 }
 
+static void count_warning(void *user, tutti_log_level level, const char *line)
+{
+    (void)user;
+    (void)line;
+    if (level == TUTTI_LOG_WARNING) warnings++;
+}
+
+static const tutti_log counting = {.sink = count_warning, .level = TUTTI_LOG_INFO, .rank = -1};
+
 static tutti_status save(const fixture *f, int64_t step, bool best, int keep)
 {
     tutti_checkpoint *c = NULL;
     const tutti_state state = state_at(step);
+    if (best) best_so_far = step;
+    const tutti_checkpoint_finish_options o = {best_so_far, keep, &counting};
     TUTTI_TRY(tutti_checkpoint_begin(&c, f->run, step, f->layout, f->layout, true));
     tutti_status s = write_all(c, step, 0, 1);
-    if (!s)
-        return tutti_checkpoint_finish(&c, &state, (tutti_checkpoint_finish_options){best, keep});
+    if (!s) return tutti_checkpoint_finish(&c, &state, o);
     tutti_checkpoint_abandon(&c);
     return s;
 }
@@ -232,8 +247,9 @@ static void ranks_write_together(void **state)
         for (int r = ranks - 1; r >= 0; r--)
             assert_int_equal(write_all(c[r], 300, r, ranks), TUTTI_OK);
         for (int r = ranks - 1; r > 0; r--) tutti_checkpoint_abandon(&c[r]);
-        assert_int_equal(tutti_checkpoint_finish(&c[0], &at, (tutti_checkpoint_finish_options){0}),
-                         TUTTI_OK);
+        assert_int_equal(
+            tutti_checkpoint_finish(&c[0], &at, (tutti_checkpoint_finish_options){.best_step = -1}),
+            TUTTI_OK);
         assert_null(c[0]);
         assert_int_equal(shell("diff -r @/step_00000300 @/../alone", f->run), 0);
     }
@@ -334,10 +350,41 @@ static void old_ones_go_but_not_the_best(void **state)
     assert_saved(f, 4, false, 1);
     assert_true(exists(f, "step_00000002") && exists(f, "step_00000005"));
     assert_int_equal(resumed(f), 4);
-    assert_int_equal(tutti_checkpoint_set_best(f->run, 4), TUTTI_OK);
+    assert_int_equal(tutti_checkpoint_mend_best(f->run, 3), TUTTI_OK);
+    assert_int_equal(shell("test $(readlink @/best) = step_00000002", f->run), 0);
+    assert_int_equal(tutti_checkpoint_mend_best(f->run, 4), TUTTI_OK);
+    assert_int_equal(shell("test $(readlink @/best) = step_00000004", f->run), 0);
+    best_so_far = 4;
     assert_saved(f, 7, false, 1);
     assert_true(exists(f, "step_00000004") && exists(f, "step_00000007"));
     assert_false(exists(f, "step_00000002") || exists(f, "step_00000005"));
+}
+
+static void the_beginning_stays(void **state)
+{
+    const fixture *f = *state;
+    for (int64_t step = 0; step <= 4; step++) assert_saved(f, step, false, 1);
+    assert_true(exists(f, "step_00000000") && exists(f, "step_00000004"));
+    assert_false(exists(f, "step_00000001") || exists(f, "step_00000003"));
+}
+
+/* What people put into a checkpoint is theirs, and ends no training. */
+static void strangers_files_stay(void **state)
+{
+    const fixture *f = *state;
+    assert_saved(f, 1, false, 1);
+    assert_int_equal(shell("mkdir @/step_00000001/mine && echo > @/step_00000001/notes", f->run),
+                     0);
+    for (int64_t step = 2; step <= 4; step++) assert_saved(f, step, false, 1);
+    assert_false(exists(f, "step_00000001") || exists(f, "step_00000003"));
+    assert_int_equal(
+        shell("test \"$(ls @/step_00000001.rest | tr '\\n' ' ')\" = 'mine notes '", f->run), 0);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(resumed(f), 4);
+    assert_int_equal(shell("echo > @/step_00000004/notes", f->run), 0);
+    assert_saved(f, 4, false, 1);
+    assert_true(exists(f, "step_00000004.rest/notes"));
+    assert_int_equal(warnings, 2);
 }
 
 static void the_same_step_is_replaced(void **state)
@@ -353,10 +400,11 @@ static void the_same_step_is_replaced(void **state)
 static void leftovers_of_a_crash_are_removed(void **state)
 {
     const fixture *f = *state;
-    assert_int_equal(shell("mkdir -p @/step_00000003.tmp && touch @/step_00000003.tmp/x && "
-                           "mkdir @/step_00000004.replaced @/mine.tmp",
-                           f->run),
-                     0);
+    assert_int_equal(
+        shell("mkdir -p @/step_00000003.tmp && touch @/step_00000003.tmp/state.json && "
+              "mkdir @/step_00000004.replaced @/mine.tmp",
+              f->run),
+        0);
     assert_saved(f, 5, false, 0);
     assert_false(exists(f, "step_00000003.tmp") || exists(f, "step_00000004.replaced"));
     assert_true(exists(f, "mine.tmp"));
@@ -419,6 +467,34 @@ static void any_call_may_be_the_last(void **state)
     assert_true(deaths > 25);
 }
 
+/* Wherever the process dies, the checkpoint that the latest state calls the best stays, and the
+ * link is set right by the next one. */
+static void the_best_outlives_any_crash(void **state)
+{
+    const fixture *f = *state;
+    int latest = 0;
+    for (int call = 0, status = 0;; call++) {
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        assert_saved(f, 1, true, 0);
+        assert_saved(f, 2, false, 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            calls_left = call;
+            fault_kills = true;
+            _exit(save(f, 3, true, 1) ? 1 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WEXITSTATUS(status) == 0) break;
+        best_so_far = resumed(f) == 3 ? 3 : 1;
+        latest += best_so_far == 3;
+        for (int64_t step = 4; step <= 6; step++) assert_saved(f, step, false, 1);
+        if (!exists(f, best_so_far == 3 ? "step_00000003" : "step_00000001"))
+            fail_msg("killed in call %d: the best checkpoint is gone", call);
+        assert_int_equal(tutti_checkpoint_link(f->run, "best"), best_so_far);
+    }
+    assert_true(latest > 2);
+}
+
 static void a_run_that_cannot_be_written_says_why(void **state)
 {
     fixture *f = *state;
@@ -441,6 +517,9 @@ int main(void)
         TEST(bad_states_are_named),
         TEST(damage_is_named_and_the_one_before_offered),
         TEST(old_ones_go_but_not_the_best),
+        TEST(the_beginning_stays),
+        TEST(strangers_files_stay),
+        TEST(the_best_outlives_any_crash),
         TEST(the_same_step_is_replaced),
         TEST(leftovers_of_a_crash_are_removed),
         TEST(any_call_may_fail),

@@ -61,7 +61,7 @@ typedef struct tutti_train_options {
     const char *part_reduce, *part_broadcast; /* algorithms by name; NULL: by size and ranks */
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
-    int keep;                     /* checkpoints to keep, besides the best; 0: all */
+    int keep;                     /* besides step 0 and the best; 0: all */
     const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never" */
     const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
     FILE *show;                   /* header, progress and summary; NULL: silence */

@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tutti/log.h>
 #include "base/status.h"
 #include "format/safetensors.h"
 #include "checkpoint/state.h"
@@ -57,14 +58,15 @@ tutti_status tutti_checkpoint_flush(tutti_checkpoint *checkpoint) TUTTI_MUST_CHE
 
 /* What finish does besides making the checkpoint the latest. */
 typedef struct tutti_checkpoint_finish_options {
-    bool best; /* it is the best so far as well */
-    int keep;  /* of the checkpoints up to this one only the newest 'keep' stay; 0: all do */
+    int64_t best_step;    /* of the best checkpoint so far, as in the state; -1: there is none */
+    int keep;             /* of those up to this one the newest 'keep' stay; 0: all do */
+    const tutti_log *log; /* hears of strangers' files in a checkpoint that goes; borrowed */
 } tutti_checkpoint_finish_options;
 
 /* The rank that creates: writes state.json and the sums, renames, sets the links, removes
- * checkpoints beyond 'keep', never the latest or the best. state->step must be the step of
- * begin. A checkpoint of the same step that is already there is replaced. Frees *checkpoint in
- * any case and leaves NULL. */
+ * checkpoints beyond 'keep', never the latest, the best or the beginning (step 0). That removing
+ * fails is no failure: remove.h. state->step must be the step of begin. A checkpoint of the same
+ * step that is already there is replaced. Frees *checkpoint in any case and leaves NULL. */
 tutti_status tutti_checkpoint_finish(tutti_checkpoint **checkpoint, const tutti_state *state,
                                      tutti_checkpoint_finish_options options) TUTTI_MUST_CHECK;
 
@@ -72,8 +74,9 @@ tutti_status tutti_checkpoint_finish(tutti_checkpoint **checkpoint, const tutti_
  * rank that creates removes the temporary directory. */
 void tutti_checkpoint_abandon(tutti_checkpoint **checkpoint);
 
-/* Makes RUN/best point to the checkpoint of 'step'. */
-tutti_status tutti_checkpoint_set_best(const char *run, int64_t step) TUTTI_MUST_CHECK;
+/* Makes RUN/best point to the checkpoint of 'step', which the latest state calls the best, if it is
+ * in this run: a crash after RUN/latest was set may have left the link behind. */
+tutti_status tutti_checkpoint_mend_best(const char *run, int64_t step) TUTTI_MUST_CHECK;
 
 /* ---- Finding and checking ----------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  *   tensors.c   parameters and what the optimizer keeps, out and in
  *   state.c     state.json
  *   files.c     the birth of a checkpoint: whole, or not there
+ *   remove.c    its end, and that of what crashes leave
  *   find.c      the checkpoint that somebody means, and whether it is whole */
 #ifndef TUTTI_CHECKPOINT_KEEPER_H
 #define TUTTI_CHECKPOINT_KEEPER_H

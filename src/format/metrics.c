@@ -149,6 +149,15 @@ void tutti_metrics_close(tutti_metrics **metrics)
     *metrics = NULL;
 }
 
+tutti_status tutti_metrics_sync(tutti_metrics *metrics)
+{
+    for (int k = 0; k < KINDS; k++)
+        if (fdatasync(metrics->fd[k]))
+            return tutti_fail(TUTTI_IO, "cannot write '%s' to the disk: %s", metrics->path[k],
+                              strerror(errno));
+    return TUTTI_OK;
+}
+
 /* ---- Writing ------------------------------------------------------------------------------ */
 
 static void put_fields(tutti_string *line, const tutti_metrics_row *row, enum group group)

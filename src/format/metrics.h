@@ -50,6 +50,9 @@ tutti_status tutti_metrics_open(tutti_metrics **out, const char *run,
                                 int64_t resumed_step) TUTTI_MUST_CHECK;
 void tutti_metrics_close(tutti_metrics **metrics);
 
+/* Waits until all lines written so far are on the disk. Another thread may write meanwhile. */
+tutti_status tutti_metrics_sync(tutti_metrics *metrics) TUTTI_MUST_CHECK;
+
 tutti_status tutti_metrics_write(tutti_metrics *metrics,
                                  const tutti_metrics_row *row) TUTTI_MUST_CHECK;
 

@@ -81,11 +81,17 @@ static void take_state(tutti_run *run, const tutti_state *state)
     run->score.best_step = isfinite(best_step) ? (int64_t)best_step : 0;
 }
 
-tutti_status tutti_run_save(tutti_run *run, bool best)
+int64_t tutti_run_best_step(const tutti_run *run)
+{
+    return isfinite(run->score.best_top1) ? run->score.best_step : -1;
+}
+
+tutti_status tutti_run_save(tutti_run *run)
 {
     state_memory memory;
     const tutti_state state = state_of(run, &memory);
-    const tutti_checkpoint_finish_options o = {.best = best, .keep = run->options->keep};
+    const tutti_checkpoint_finish_options o = {
+        .best_step = tutti_run_best_step(run), .keep = run->options->keep, .log = &run->log};
     return tutti_keeper_save(run->keeper, run->options->run, &state, o);
 }
 

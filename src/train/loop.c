@@ -209,10 +209,13 @@ static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
     return fatal(run, tutti_metrics_write(run->metrics, &row));
 }
 
-static tutti_status save(tutti_run *run, loop *l, bool best)
+/* A reader who sees a checkpoint finds the rows that lead to it. */
+static tutti_status save(tutti_run *run, loop *l)
 {
     TUTTI_TRY(settle(run, l));
-    TUTTI_TRY(tutti_run_save(run, best));
+    const tutti_status s = run->metrics ? tutti_metrics_sync(run->metrics) : TUTTI_OK;
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, s));
+    TUTTI_TRY(tutti_run_save(run));
     tutti_rhythm_mark(&l->checkpoint, tutti_now());
     return TUTTI_OK;
 }
@@ -238,8 +241,7 @@ static tutti_status between_steps(tutti_run *run, loop *l)
     }
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
     TUTTI_TRY(is_due(run, &l->checkpoint, &due));
-    if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT))
-        TUTTI_TRY(save(run, l, best));
+    if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(run, l));
     l->asked &= TUTTI_ASKED_STOP;
     return TUTTI_OK;
 }
@@ -268,14 +270,14 @@ static tutti_status open_outputs(tutti_run *run)
                                         tutti_net_input(run->net).h > 1 ? "img" : "frames"));
     if (!o->run) return TUTTI_OK;
     TUTTI_TRY(tutti_file_make_directories(o->run));
+    TUTTI_TRY(tutti_checkpoint_mend_best(o->run, tutti_run_best_step(run)));
     return tutti_metrics_open(&run->metrics, o->run, step);
 }
 
 /* A fresh run keeps its beginning, so that anyone can start from the same weights. */
 static tutti_status save_beginning(tutti_run *run, loop *l)
 {
-    return tutti_session_steps(run->session) == 0 && run->options->run ? save(run, l, false)
-                                                                       : TUTTI_OK;
+    return tutti_session_steps(run->session) == 0 && run->options->run ? save(run, l) : TUTTI_OK;
 }
 
 static tutti_status train(tutti_run *run, tutti_train_result *result)

@@ -74,7 +74,10 @@ void tutti_run_close(tutti_run *run);
 /* ---- checkpoints.c ---- */
 
 /* Collective. The session is settled. */
-tutti_status tutti_run_save(tutti_run *run, bool best) TUTTI_MUST_CHECK;
+tutti_status tutti_run_save(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* The checkpoint with the best evaluation so far; -1: there is none. */
+int64_t tutti_run_best_step(const tutti_run *run);
 
 /* Collective. Goes on with what --resume names. */
 tutti_status tutti_run_resume(tutti_run *run) TUTTI_MUST_CHECK;
