@@ -8,11 +8,12 @@ order, without dropout and augmentation; PyTorch starts from tutti's checkpoint 
 the same samples, and does as many steps of the same optimizer with weight decay. The losses of all
 steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of the largest in their layer.
 """
-import json, pathlib, struct, subprocess, sys, tempfile, zlib
+import pathlib, struct, subprocess, sys, tempfile, zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tools")]
 
+import metrics
 import numpy as np
 import torch
 import torch_net
@@ -145,8 +146,7 @@ def train_tutti(tutti, net, spec, run, batch, steps, lr, optimizer):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")
-    lines = [json.loads(line) for line in open(run / "metrics.jsonl")]
-    losses = [line["loss"] for line in lines if line.get("phase") == "train"]
+    losses = [row["loss"] for row in metrics.rows(run) if row.get("phase") == "train"]
     weights = [read(run / f"step_{step:08}/model.safetensors") for step in (0, steps)]
     return losses, *weights
 

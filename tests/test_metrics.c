@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <cmocka.h>
@@ -66,58 +68,112 @@ static void strings_and_numbers_are_json(void **state)
     tutti_string_deinit(&s);
 }
 
+/* ---- Metrics ------------------------------------------------------------------------------ */
+
+/* The disk: how many bytes it takes before it is full. */
+static size_t disk_room = SIZE_MAX;
+
+ssize_t __real_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count);
+ssize_t __wrap_write(int fd, const void *bytes, size_t count)
+{
+    if (disk_room == SIZE_MAX) return __real_write(fd, bytes, count);
+    if (count > disk_room) count = disk_room;
+    disk_room -= count;
+    if (count) return __real_write(fd, bytes, count);
+    errno = ENOSPC;
+    return -1;
+}
+
+typedef struct heard {
+    int lines;
+    char last[1024];
+} heard;
+
+static void hear(void *user, tutti_log_level level, const char *line)
+{
+    heard *h = user;
+    h->lines += level <= TUTTI_LOG_WARNING;
+    snprintf(h->last, sizeof h->last, "%s", line);
+}
+
+static tutti_log log_to(heard *h)
+{
+    *h = (heard){0};
+    return (tutti_log){.sink = hear, .user = h, .level = TUTTI_LOG_INFO, .rank = -1};
+}
+
 static void write_steps(tutti_metrics *m, int first, int last)
 {
     for (int step = first; step <= last; step++) {
         tutti_metrics_row row = tutti_metrics_row_empty(step, step / 8.0, "train");
-        row.loss = 1.0 / step;
+        row.loss = step == 2 ? INFINITY : 1.0 / step;
         row.lr = 0.01;
         row.samples_per_s = 1234.5;
-        assert_int_equal(tutti_metrics_write(m, &row), TUTTI_OK);
+        tutti_metrics_write(m, &row);
     }
+    assert_int_equal(tutti_metrics_flush(m), TUTTI_OK);
+    assert_int_equal(tutti_metrics_sync(m), TUTTI_OK);
+}
+
+static void write_run(const scratch *dir, int last)
+{
+    tutti_metrics *m = NULL;
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0, NULL), TUTTI_OK);
+    write_steps(m, 1, last);
+    tutti_metrics_close(&m);
 }
 
 static void rows_have_the_promised_shape(void **state)
 {
     const scratch *dir = *state;
     tutti_metrics *m = NULL;
-    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0, NULL), TUTTI_OK);
     write_steps(m, 3, 3);
-    assert_int_equal(tutti_metrics_write_json(m, 3, "layers", "\"layer\":\"fc6\""), TUTTI_OK);
+    tutti_metrics_write_json(m, 3, "layers", "\"layer\":\"fc6\"");
     tutti_metrics_close(&m);
-    assert_string_equal(slurp(scratch_file(dir, "metrics.jsonl")),
-                        "{\"step\":3,\"epoch\":0.375,\"phase\":\"train\",\"loss\":0.333333333,"
-                        "\"lr\":0.01,\"time\":{\"samples_per_s\":1234.5}}\n"
-                        "{\"step\":3,\"phase\":\"layers\",\"layer\":\"fc6\"}\n");
+    const char *text = slurp(scratch_file(dir, "metrics.jsonl"));
+    static const char first[] =
+        "{\"step\":3,\"epoch\":0.375,\"phase\":\"train\",\"loss\":0.333333333,"
+        "\"lr\":0.01,\"time\":{\"samples_per_s\":1234.5},\"crc\":\"",
+                      second[] = "{\"step\":3,\"phase\":\"layers\",\"layer\":\"fc6\",\"crc\":\"";
+    assert_memory_equal(text, first, strlen(first));
+    assert_memory_equal(strchr(text, '\n') + 1, second, strlen(second));
     assert_string_equal(slurp(scratch_file(dir, "metrics.csv")),
                         "step,epoch,phase,loss,top1,top5,lr,gradient_norm,samples,seconds,"
                         "samples_per_s,percent_of_peak,data_wait_s,comm_exposed_s\n"
                         "3,0.375,train,0.333333333,,,0.01,,,,1234.5,,,\n");
-    python_agrees("import json,sys; [json.loads(l) for l in open(sys.argv[1])]",
+    python_agrees("import json,sys,zlib\n"
+                  "for l in open(sys.argv[1], \"rb\"):\n"
+                  "  body = l.rpartition(b\",\\\"crc\\\":\")[0]\n"
+                  "  assert int(json.loads(l)[\"crc\"], 16) == zlib.crc32(body), l",
                   scratch_file(dir, "metrics.jsonl"));
     python_agrees("import csv,sys; r = list(csv.DictReader(open(sys.argv[1]))); "
                   "assert r[0][\"samples_per_s\"] == \"1234.5\"",
                   scratch_file(dir, "metrics.csv"));
 }
 
-static int lines_of(const char *text)
+/* Both files of a whole run up to step 10. */
+typedef struct whole_run {
+    char jsonl[1 << 16], csv[1 << 16];
+} whole_run;
+
+static void read_run(whole_run *out, const scratch *dir)
 {
-    int lines = 0;
-    for (; *text; text++) lines += *text == '\n';
-    return lines;
+    snprintf(out->jsonl, sizeof out->jsonl, "%s", slurp(scratch_file(dir, "metrics.jsonl")));
+    snprintf(out->csv, sizeof out->csv, "%s", slurp(scratch_file(dir, "metrics.csv")));
 }
 
 /* Runs 1..7, breaks the files as told, resumes at 'step', runs to 10: as if nothing happened. */
-static void resume_after(const scratch *dir, const char *damage, int step)
+static void resume_after(const scratch *dir, const char *damage, int step, heard *h)
 {
     char command[1024];
     tutti_metrics *m = NULL;
-    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
-    write_steps(m, 1, 7);
-    tutti_metrics_close(&m);
-    snprintf(command, sizeof command, "cd '%s' && %s", dir->path, damage);
+    const tutti_log log = log_to(h);
+    write_run(dir, 7);
+    snprintf(command, sizeof command, "cd '%s' && rm -f metrics.damaged && %s", dir->path, damage);
     assert_int_equal(system(command), 0);
-    assert_int_equal(tutti_metrics_open(&m, dir->path, step), TUTTI_OK);
+    assert_int_equal(tutti_metrics_open(&m, dir->path, step, &log), TUTTI_OK);
     write_steps(m, step + 1, 10);
     tutti_metrics_close(&m);
 }
@@ -125,35 +181,128 @@ static void resume_after(const scratch *dir, const char *damage, int step)
 static void a_resumed_run_goes_on_in_its_files(void **state)
 {
     const scratch *dir = *state;
-    static const char *const damages[] = {
-        "true",
-        "for f in metrics.*; do truncate -s -3 $f; done",     /* a broken last line */
-        "for f in metrics.*; do printf '12' >> $f; done",     /* a started one */
-        "for f in metrics.*; do printf '\\n\\n' >> $f; done", /* not a line of ours */
-        "for f in metrics.*; do printf '5x,\\n' >> $f; done",
+    static const struct {
+        const char *damage;
+        bool is_said;
+    } cases[] = {
+        {"true", false},
+        {"truncate -s -3 metrics.jsonl", true},
+        {"printf '12' >> metrics.jsonl", true},
+        {"printf '\\n\\n' >> metrics.jsonl", true}, /* not lines of ours */
+        {"printf '5x,\\n' >> metrics.jsonl", true},
+        {"rm metrics.csv", false},
+        {"sed -i '3s/0/1/' metrics.csv", false}, /* it is derived */
     };
-    char want[1 << 16];
-    tutti_metrics *m = NULL;
-    assert_int_equal(tutti_metrics_open(&m, dir->path, 0), TUTTI_OK);
-    write_steps(m, 1, 10);
-    tutti_metrics_close(&m);
-    snprintf(want, sizeof want, "%s", slurp(scratch_file(dir, "metrics.jsonl")));
-    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
+    whole_run want, have;
+    heard h;
+    write_run(dir, 10);
+    read_run(&want, dir);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int step = 1; step <= 6; step++) {
-            resume_after(dir, damages[i], step);
-            assert_string_equal(slurp(scratch_file(dir, "metrics.jsonl")), want);
-            assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.csv"))), 11);
+            resume_after(dir, cases[i].damage, step, &h);
+            read_run(&have, dir);
+            assert_string_equal(have.jsonl, want.jsonl);
+            assert_string_equal(have.csv, want.csv);
+            assert_int_equal(h.lines, cases[i].is_said);
         }
-    resume_after(dir, "rm metrics.*", 6);
-    assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.jsonl"))), 4);
-    assert_int_equal(lines_of(slurp(scratch_file(dir, "metrics.csv"))), 5);
+    resume_after(dir, "rm metrics.*", 6, &h);
+    read_run(&have, dir);
+    assert_string_equal(have.jsonl, strstr(want.jsonl, "{\"step\":7,"));
+    assert_string_equal(strstr(have.csv, "\n7,"), strstr(want.csv, "\n7,"));
+}
+
+/* The text without its line 'number', counted from 1. */
+static void drop_line(char *text, int number)
+{
+    char *line = text;
+    while (--number) line = strchr(line, '\n') + 1;
+    char *next = strchr(line, '\n') + 1;
+    memmove(line, next, strlen(next) + 1);
+}
+
+static void a_damaged_row_costs_no_other(void **state)
+{
+    const scratch *dir = *state;
+    whole_run whole, want, have;
+    heard h;
+    write_run(dir, 10);
+    read_run(&whole, dir);
+    for (int line = 1; line <= 7; line++) {
+        char damage[64], says[64];
+        snprintf(damage, sizeof damage, "sed -i '%ds/loss/lost/' metrics.jsonl", line);
+        snprintf(says, sizeof says, "metrics.jsonl': line %d is damaged", line);
+        resume_after(dir, damage, 7, &h);
+        want = whole;
+        drop_line(want.jsonl, line);
+        drop_line(want.csv, line + 1);
+        read_run(&have, dir);
+        assert_string_equal(have.jsonl, want.jsonl);
+        assert_string_equal(have.csv, want.csv);
+        assert_int_equal(h.lines, 1);
+        if (!strstr(h.last, says)) fail_msg("%s", h.last);
+        assert_non_null(strstr(slurp(scratch_file(dir, "metrics.damaged")), "\"lost\":"));
+    }
+}
+
+static void every_damaged_byte_is_noticed(void **state)
+{
+    const scratch *dir = *state;
+    whole_run whole;
+    heard h;
+    const tutti_log log = log_to(&h);
+    const char *path = scratch_file(dir, "metrics.jsonl");
+    write_run(dir, 3);
+    read_run(&whole, dir);
+    for (size_t i = 0; whole.jsonl[i]; i++) {
+        tutti_metrics *m = NULL;
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        for (size_t j = 0; whole.jsonl[j]; j++)
+            fputc(whole.jsonl[j] ^ (j == i ? 1 << i % 8 : 0), f);
+        fclose(f);
+        h.lines = 0;
+        assert_int_equal(tutti_metrics_open(&m, dir->path, 3, &log), TUTTI_OK);
+        tutti_metrics_close(&m);
+        if (h.lines != 1) fail_msg("byte %zu: %d warnings", i, h.lines);
+    }
+}
+
+static void rows_wait_for_room_on_the_disk(void **state)
+{
+    const scratch *dir = *state;
+    whole_run want, have;
+    heard h;
+    const tutti_log log = log_to(&h);
+    tutti_metrics *m = NULL;
+    write_run(dir, 10);
+    read_run(&want, dir);
+    assert_int_equal(tutti_metrics_open(&m, dir->path, 0, &log), TUTTI_OK);
+    write_steps(m, 1, 3);
+    disk_room = 40;
+    for (int step = 4; step <= 7; step++) {
+        tutti_metrics_row row = tutti_metrics_row_empty(step, step / 8.0, "train");
+        row.loss = 1.0 / step;
+        row.lr = 0.01;
+        row.samples_per_s = 1234.5;
+        tutti_metrics_write(m, &row);
+        assert_int_equal(h.lines, 1);
+        assert_int_equal(tutti_metrics_flush(m), TUTTI_DISK_FULL);
+    }
+    assert_non_null(strstr(h.last, "metrics.jsonl': No space left on device; training goes on"));
+    disk_room = SIZE_MAX;
+    write_steps(m, 8, 10);
+    assert_string_equal(h.last, "metrics are written again");
+    tutti_metrics_close(&m);
+    read_run(&have, dir);
+    assert_string_equal(have.jsonl, want.jsonl);
+    assert_string_equal(have.csv, want.csv);
 }
 
 static void a_directory_that_is_not_there_is_named(void **state)
 {
     const scratch *dir = *state;
     tutti_metrics *m = NULL;
-    assert_int_equal(tutti_metrics_open(&m, scratch_file(dir, "no/where"), 0), TUTTI_IO);
+    assert_int_equal(tutti_metrics_open(&m, scratch_file(dir, "no/where"), 0, NULL), TUTTI_IO);
     assert_non_null(strstr(tutti_message(), "no/where/metrics.jsonl"));
     assert_null(m);
 }
@@ -203,9 +352,10 @@ static void traces_of_all_ranks_are_one_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(strings_and_numbers_are_json),       TEST(rows_have_the_promised_shape),
-        TEST(a_resumed_run_goes_on_in_its_files), TEST(a_directory_that_is_not_there_is_named),
-        TEST(traces_of_all_ranks_are_one_json),
+        TEST(strings_and_numbers_are_json),           TEST(rows_have_the_promised_shape),
+        TEST(a_resumed_run_goes_on_in_its_files),     TEST(a_damaged_row_costs_no_other),
+        TEST(every_damaged_byte_is_noticed),          TEST(rows_wait_for_room_on_the_disk),
+        TEST(a_directory_that_is_not_there_is_named), TEST(traces_of_all_ranks_are_one_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ struct tutti_checkpoint {
 
 static tutti_status io_failure(const char *verb, const char *path)
 {
-    return tutti_fail(TUTTI_IO, "cannot %s '%s': %s", verb, path, strerror(errno));
+    return tutti_file_failure(verb, path);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------ */

@@ -9,9 +9,11 @@
 
 #include "base/memory.h"
 
-static tutti_status io_failure(const char *verb, const char *path)
+tutti_status tutti_file_failure(const char *verb, const char *path)
 {
-    return tutti_fail(TUTTI_IO, "cannot %s '%s': %s", verb, path, strerror(errno));
+    const int why = errno;
+    const tutti_status s = why == ENOSPC || why == EDQUOT ? TUTTI_DISK_FULL : TUTTI_IO;
+    return tutti_fail(s, "cannot %s '%s': %s", verb, path, strerror(why));
 }
 
 tutti_status tutti_file_read_at(int fd, const char *path, void *bytes, size_t count,
@@ -20,7 +22,7 @@ tutti_status tutti_file_read_at(int fd, const char *path, void *bytes, size_t co
     for (char *at = bytes; count;) {
         const ssize_t got = pread(fd, at, count, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_failure("read", path);
+        if (got < 0) return tutti_file_failure("read", path);
         if (got == 0) return tutti_fail(TUTTI_IO, "'%s' ends %zu bytes too early", path, count);
         at += got;
         count -= (size_t)got;
@@ -35,7 +37,7 @@ tutti_status tutti_file_write_at(int fd, const char *path, const void *bytes, si
     for (const char *at = bytes; count;) {
         const ssize_t put = pwrite(fd, at, count, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return io_failure("write", path);
+        if (put < 0) return tutti_file_failure("write", path);
         at += put;
         count -= (size_t)put;
         offset += (uint64_t)put;
@@ -47,7 +49,7 @@ static tutti_status load_open_file(char **out, size_t *length, const char *path,
                                    size_t limit)
 {
     struct stat info;
-    if (fstat(fd, &info)) return io_failure("read", path);
+    if (fstat(fd, &info)) return tutti_file_failure("read", path);
     if (!S_ISREG(info.st_mode)) return tutti_fail(TUTTI_IO, "'%s' is not a file", path);
     if ((uint64_t)info.st_size > limit)
         return tutti_fail(TUTTI_DATA, "'%s' has %lld bytes, more than the %zu it may have", path,
@@ -67,7 +69,7 @@ static tutti_status load_open_file(char **out, size_t *length, const char *path,
 tutti_status tutti_file_load(char **out, size_t *length, const char *path, size_t limit)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return io_failure("open", path);
+    if (fd < 0) return tutti_file_failure("open", path);
     const tutti_status s = load_open_file(out, length, path, fd, limit);
     close(fd);
     return s;
@@ -75,22 +77,22 @@ tutti_status tutti_file_load(char **out, size_t *length, const char *path, size_
 
 static tutti_status sync_and_close(int fd, const char *path, tutti_status s)
 {
-    if (!s && fsync(fd)) s = io_failure("write to the disk", path);
-    if (close(fd) && !s) s = io_failure("close", path);
+    if (!s && fsync(fd)) s = tutti_file_failure("write to the disk", path);
+    if (close(fd) && !s) s = tutti_file_failure("close", path);
     return s;
 }
 
 tutti_status tutti_file_save(const char *path, const char *bytes, size_t count)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return io_failure("create", path);
+    if (fd < 0) return tutti_file_failure("create", path);
     return sync_and_close(fd, path, tutti_file_write_at(fd, path, bytes, count, 0));
 }
 
 tutti_status tutti_file_sync_directory(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return io_failure("open", path);
+    if (fd < 0) return tutti_file_failure("open", path);
     return sync_and_close(fd, path, TUTTI_OK);
 }
 
@@ -99,7 +101,7 @@ static tutti_status make_directory(const char *path)
     struct stat info;
     if (mkdir(path, 0777) == 0) return TUTTI_OK;
     if (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return TUTTI_OK;
-    return io_failure("create the directory", path);
+    return tutti_file_failure("create the directory", path);
 }
 
 tutti_status tutti_file_make_directories(const char *path)

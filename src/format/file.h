@@ -6,7 +6,11 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* All of these fail with TUTTI_IO and a sentence with the path and the system's reason. */
+/* All of these fail with TUTTI_IO, on a full disk with TUTTI_DISK_FULL, and a sentence with the
+ * path and the system's reason. */
+
+/* That failure: "cannot 'verb' 'path'", and why by errno. */
+tutti_status tutti_file_failure(const char *verb, const char *path);
 
 /* Reads or writes exactly 'count' bytes at 'offset'. 'path' is for messages. */
 tutti_status tutti_file_read_at(int fd, const char *path, void *bytes, size_t count,

@@ -3,137 +3,178 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
-#include "format/json.h"
+#include "format/file.h"
+#include "format/metrics_row.h"
 
-enum { DIGITS = 9, PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, MOST_WAITING = 64 << 20 };
 
-enum group { SAME, TIME };
 enum kind { JSONL, CSV, KINDS };
 
-/* The values of a row in the order of the columns: those of SAME, then those of TIME. */
-static const struct column {
-    const char *name;
-    enum group group;
-    size_t offset;
-} columns[] = {
-#define X(name, group) {#name, group, offsetof(tutti_metrics_row, name)},
-    TUTTI_METRICS_MAP(X)
-#undef X
-};
-enum { COLUMNS = sizeof columns / sizeof *columns };
+static const char *const names[KINDS] = {"metrics.jsonl", "metrics.csv"};
 
-/* How a line of each file begins, up to its step. */
-static const struct {
-    const char *name, *before_step;
-} files[KINDS] = {{"metrics.jsonl", "{\"step\":"}, {"metrics.csv", ""}};
+typedef struct output {
+    char path[PATH_BYTES];
+    int fd;
+    tutti_string waits; /* for room on the disk; the file may end in the middle of its first line */
+    int64_t lost;       /* rows that not even memory had room for */
+} output;
 
 struct tutti_metrics {
-    char path[KINDS][PATH_BYTES];
-    int fd[KINDS];
-    tutti_string line;
+    output outputs[KINDS];
+    const tutti_log *log;
+    bool fails; /* to write, and has said so */
 };
 
-tutti_metrics_row tutti_metrics_row_empty(int64_t step, double epoch, const char *phase)
+static tutti_status set_path(char out[PATH_BYTES], const char *run, const char *name)
 {
-    return (tutti_metrics_row){.step = step,
-                               .epoch = epoch,
-                               .phase = phase,
-#define X(name, group) .name = NAN,
-                               TUTTI_METRICS_MAP(X)
-#undef X
-    };
+    if (snprintf(out, PATH_BYTES, "%s/%s", run, name) >= PATH_BYTES)
+        return tutti_fail(TUTTI_ARGUMENT, "the path '%.100s...' is too long", run);
+    return TUTTI_OK;
 }
 
-static double value_of(const tutti_metrics_row *row, const struct column *column)
+/* ---- Going on ----------------------------------------------------------------------------- */
+
+/* The lines of an earlier part of the run, sorted by what becomes of them. */
+typedef struct sorting {
+    FILE *from, *to[KINDS], *aside;
+    char path[KINDS][PATH_BYTES], aside_path[PATH_BYTES]; /* of 'to' and 'aside' */
+    tutti_string record;
+    int64_t lines, damaged, first_damaged;
+} sorting;
+
+static tutti_status open_sorting(sorting *s, const tutti_metrics *m, const char *run)
 {
-    double value;
-    memcpy(&value, (const char *)row + column->offset, sizeof value);
-    return value;
+    static const char *const fresh[KINDS] = {"metrics.jsonl.tmp", "metrics.csv.tmp"};
+    const char *old = m->outputs[JSONL].path;
+    if (!(s->from = fopen(old, "re")) && errno != ENOENT) return tutti_file_failure("open", old);
+    for (int k = 0; k < KINDS; k++) {
+        TUTTI_TRY(set_path(s->path[k], run, fresh[k]));
+        if (!(s->to[k] = fopen(s->path[k], "we"))) return tutti_file_failure("create", s->path[k]);
+    }
+    return set_path(s->aside_path, run, "metrics.damaged");
+}
+
+static void close_sorting(sorting *s)
+{
+    FILE *const files[] = {s->from, s->to[JSONL], s->to[CSV], s->aside};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i]) fclose(files[i]);
+    tutti_string_deinit(&s->record);
+}
+
+static tutti_status put(FILE *to, const char *path, const char *bytes, size_t count)
+{
+    if (count && fwrite(bytes, count, 1, to) != 1) return tutti_file_failure("write", path);
+    return TUTTI_OK;
+}
+
+static tutti_status put_record(sorting *s)
+{
+    TUTTI_TRY(tutti_string_status(&s->record));
+    TUTTI_TRY(put(s->to[CSV], s->path[CSV], s->record.data, s->record.length));
+    tutti_string_clear(&s->record);
+    return TUTTI_OK;
+}
+
+static tutti_status keep_line(sorting *s, const char *line, size_t length)
+{
+    TUTTI_TRY(put(s->to[JSONL], s->path[JSONL], line, length));
+    tutti_metrics_line_csv(&s->record, line, length);
+    return put_record(s);
+}
+
+static tutti_status set_aside(sorting *s, const char *line, size_t length)
+{
+    if (!s->damaged++) s->first_damaged = s->lines;
+    if (!s->aside && !(s->aside = fopen(s->aside_path, "ae")))
+        return tutti_file_failure("open", s->aside_path);
+    TUTTI_TRY(put(s->aside, s->aside_path, line, length));
+    return line[length - 1] == '\n' ? TUTTI_OK : put(s->aside, s->aside_path, "\n", 1);
+}
+
+static tutti_status sort_line(sorting *s, const char *line, size_t length, int64_t last)
+{
+    int64_t step = 0;
+    s->lines++;
+    if (!tutti_metrics_line_is_whole(line, length, &step)) return set_aside(s, line, length);
+    return step <= last ? keep_line(s, line, length) : TUTTI_OK;
+}
+
+static tutti_status sort_lines(sorting *s, int64_t last)
+{
+    tutti_status status = TUTTI_OK;
+    char *line = NULL;
+    size_t room = 0;
+    tutti_metrics_title_csv(&s->record);
+    TUTTI_TRY(put_record(s));
+    for (ssize_t n; s->from && !status && (n = getline(&line, &room, s->from)) > 0;)
+        status = sort_line(s, line, (size_t)n, last);
+    free(line);
+    return status;
+}
+
+/* The new files take the place of the old ones. */
+static tutti_status take_place(sorting *s, const tutti_metrics *m)
+{
+    if (s->aside && (fflush(s->aside) || fsync(fileno(s->aside))))
+        return tutti_file_failure("write", s->aside_path);
+    for (int k = 0; k < KINDS; k++) {
+        if (fflush(s->to[k]) || fsync(fileno(s->to[k])))
+            return tutti_file_failure("write", s->path[k]);
+        if (rename(s->path[k], m->outputs[k].path))
+            return tutti_file_failure("replace", m->outputs[k].path);
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status go_on(const tutti_metrics *m, const char *run, int64_t last)
+{
+    sorting s = {0};
+    tutti_status status = open_sorting(&s, m, run);
+    if (!status) status = sort_lines(&s, last);
+    if (!status) status = take_place(&s, m);
+    if (!status && s.damaged)
+        tutti_warn(m->log, "'%s': line %lld%s damaged and left out; see '%s'",
+                   m->outputs[JSONL].path, (long long)s.first_damaged,
+                   s.damaged > 1 ? " and others are" : " is", s.aside_path);
+    close_sorting(&s);
+    return status;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* Is it a whole line of a step up to 'last', or the head of a table? */
-static bool stays(const char *line, ssize_t length, enum kind kind, int64_t last)
+static tutti_status open_one(output *o, bool fresh)
 {
-    const char *before = files[kind].before_step;
-    char *end = NULL;
-    if (length < 1 || line[length - 1] != '\n') return false;
-    if (kind == CSV && strncmp(line, "step,", 5) == 0) return true;
-    if (strncmp(line, before, strlen(before)) != 0) return false;
-    const char *digits = line + strlen(before);
-    const long long step = strtoll(digits, &end, 10);
-    return end != digits && *end == ',' && step <= last;
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (fresh ? O_TRUNC : 0);
+    o->fd = open(o->path, flags, 0666);
+    return o->fd < 0 ? tutti_file_failure("open", o->path) : TUTTI_OK;
 }
 
-/* Cuts a file off at the first line that does not stay. A missing file stays missing. */
-static tutti_status cut_off(const char *path, enum kind kind, int64_t last)
+static tutti_status open_both(tutti_metrics *m, const char *run, int64_t resumed_step)
 {
-    FILE *f = fopen(path, "r");
-    if (!f && errno == ENOENT) return TUTTI_OK;
-    if (!f) return tutti_fail(TUTTI_IO, "cannot open '%s': %s", path, strerror(errno));
-    char *line = NULL;
-    size_t room = 0;
-    off_t keep = 0;
-    for (ssize_t n; (n = getline(&line, &room, f)) > 0 && stays(line, n, kind, last);) keep += n;
-    free(line);
-    fclose(f);
-    if (truncate(path, keep))
-        return tutti_fail(TUTTI_IO, "cannot cut off '%s': %s", path, strerror(errno));
-    return TUTTI_OK;
+    for (int k = 0; k < KINDS; k++) TUTTI_TRY(set_path(m->outputs[k].path, run, names[k]));
+    if (resumed_step > 0) TUTTI_TRY(go_on(m, run, resumed_step));
+    for (int k = 0; k < KINDS; k++) TUTTI_TRY(open_one(&m->outputs[k], resumed_step == 0));
+    if (resumed_step == 0) tutti_metrics_title_csv(&m->outputs[CSV].waits);
+    return tutti_metrics_flush(m);
 }
 
-static tutti_status append_line(tutti_metrics *m, enum kind kind)
-{
-    TUTTI_TRY(tutti_string_status(&m->line));
-    const ssize_t n = write(m->fd[kind], m->line.data, m->line.length);
-    if (n != (ssize_t)m->line.length)
-        return tutti_fail(TUTTI_IO, "cannot write to '%s': %s", m->path[kind],
-                          n < 0 ? strerror(errno) : "the disk is full");
-    return TUTTI_OK;
-}
-
-static void write_title(tutti_string *line)
-{
-    tutti_string_clear(line);
-    tutti_string_printf(line, "step,epoch,phase");
-    for (int g = SAME; g <= TIME; g++)
-        for (int i = 0; i < COLUMNS; i++)
-            if (columns[i].group == (enum group)g)
-                tutti_string_printf(line, ",%s", columns[i].name);
-    tutti_string_append(line, "\n", 1);
-}
-
-static tutti_status open_one(tutti_metrics *m, enum kind kind, const char *run,
-                             int64_t resumed_step)
-{
-    char *path = m->path[kind];
-    if (snprintf(path, PATH_BYTES, "%s/%s", run, files[kind].name) >= PATH_BYTES)
-        return tutti_fail(TUTTI_ARGUMENT, "the path '%.100s...' is too long", run);
-    if (resumed_step > 0) TUTTI_TRY(cut_off(path, kind, resumed_step));
-    const int fresh = resumed_step > 0 ? 0 : O_TRUNC;
-    m->fd[kind] = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | fresh, 0666);
-    if (m->fd[kind] < 0) return tutti_fail(TUTTI_IO, "cannot open '%s': %s", path, strerror(errno));
-    if (kind == JSONL || lseek(m->fd[kind], 0, SEEK_END) > 0) return TUTTI_OK;
-    write_title(&m->line);
-    return append_line(m, kind);
-}
-
-tutti_status tutti_metrics_open(tutti_metrics **out, const char *run, int64_t resumed_step)
+tutti_status tutti_metrics_open(tutti_metrics **out, const char *run, int64_t resumed_step,
+                                const tutti_log *log)
 {
     tutti_metrics *m = NULL;
-    tutti_status s = tutti_alloc(&m, 1, sizeof *m);
-    if (s) return s;
-    for (int k = 0; k < KINDS; k++) m->fd[k] = -1;
-    for (int k = 0; k < KINDS && !s; k++) s = open_one(m, (enum kind)k, run, resumed_step);
+    TUTTI_TRY(tutti_alloc(&m, 1, sizeof *m));
+    m->log = log;
+    for (int k = 0; k < KINDS; k++) m->outputs[k].fd = -1;
+    const tutti_status s = open_both(m, run, resumed_step);
     if (s) tutti_metrics_close(&m);
     else *out = m;
     return s;
@@ -142,79 +183,86 @@ tutti_status tutti_metrics_open(tutti_metrics **out, const char *run, int64_t re
 void tutti_metrics_close(tutti_metrics **metrics)
 {
     if (!*metrics) return;
-    for (int k = 0; k < KINDS; k++)
-        if ((*metrics)->fd[k] >= 0) close((*metrics)->fd[k]);
-    tutti_string_deinit(&(*metrics)->line);
+    for (int k = 0; k < KINDS; k++) {
+        output *o = &(*metrics)->outputs[k];
+        if (o->fd >= 0) close(o->fd);
+        tutti_string_deinit(&o->waits);
+    }
     tutti_free(*metrics);
     *metrics = NULL;
 }
 
-tutti_status tutti_metrics_sync(tutti_metrics *metrics)
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+/* Writes as much of what waits as the disk takes. */
+static tutti_status flush(output *o)
 {
-    for (int k = 0; k < KINDS; k++)
-        if (fdatasync(metrics->fd[k]))
-            return tutti_fail(TUTTI_IO, "cannot write '%s' to the disk: %s", metrics->path[k],
-                              strerror(errno));
+    size_t done = 0;
+    ssize_t n = 0;
+    TUTTI_TRY(tutti_string_status(&o->waits));
+    while (done < o->waits.length) {
+        n = write(o->fd, o->waits.data + done, o->waits.length - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        done += (size_t)n;
+    }
+    const tutti_status s = n < 0 ? tutti_file_failure("write", o->path) : TUTTI_OK;
+    const size_t left = o->waits.length - done;
+    if (left) memmove(o->waits.data, o->waits.data + done, left + 1);
+    else tutti_string_clear(&o->waits);
+    o->waits.length = left;
+    return s;
+}
+
+tutti_status tutti_metrics_flush(tutti_metrics *metrics)
+{
+    if (!metrics) return TUTTI_OK;
+    for (int k = 0; k < KINDS; k++) TUTTI_TRY(flush(&metrics->outputs[k]));
+    const output *o = &metrics->outputs[JSONL];
+    if (o->lost)
+        return tutti_fail(TUTTI_DISK_FULL, "%lld rows of '%s' are lost: the disk was full",
+                          (long long)o->lost, o->path);
     return TUTTI_OK;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------ */
-
-static void put_fields(tutti_string *line, const tutti_metrics_row *row, enum group group)
+/* After a line was put behind what waits. */
+static void try_to_write(tutti_metrics *m)
 {
-    for (int i = 0; i < COLUMNS; i++) {
-        const double value = value_of(row, &columns[i]);
-        if (columns[i].group == group && !isnan(value))
-            tutti_json_field_real(line, columns[i].name, value, DIGITS);
-    }
+    const bool failed = m->fails;
+    m->fails = tutti_metrics_flush(m) != TUTTI_OK;
+    if (m->fails && !failed)
+        tutti_warn(m->log,
+                   "%s; training goes on, and rows wait in memory until they can be written",
+                   tutti_message());
+    if (!m->fails && failed) tutti_info(m->log, "metrics are written again");
 }
 
-static void begin_object(tutti_string *line, int64_t step)
+static bool has_room(output *o)
 {
-    tutti_string_clear(line);
-    tutti_string_append(line, "{", 1);
-    tutti_json_field_int(line, "step", step);
+    const bool fits = o->waits.length < MOST_WAITING;
+    if (!fits) o->lost++;
+    return fits;
 }
 
-static void write_object(tutti_string *line, const tutti_metrics_row *row)
+void tutti_metrics_write(tutti_metrics *metrics, const tutti_metrics_row *row)
 {
-    begin_object(line, row->step);
-    tutti_json_field_real(line, "epoch", row->epoch, DIGITS);
-    tutti_json_field_string(line, "phase", row->phase);
-    put_fields(line, row, SAME);
-    tutti_json_key(line, "time");
-    tutti_string_append(line, "{", 1);
-    put_fields(line, row, TIME);
-    tutti_string_append(line, "}}\n", 3);
+    output *jsonl = &metrics->outputs[JSONL], *csv = &metrics->outputs[CSV];
+    if (has_room(jsonl)) tutti_metrics_row_json(&jsonl->waits, row);
+    if (has_room(csv)) tutti_metrics_row_csv(&csv->waits, row);
+    try_to_write(metrics);
 }
 
-static void write_record(tutti_string *line, const tutti_metrics_row *row)
+void tutti_metrics_write_json(tutti_metrics *metrics, int64_t step, const char *phase,
+                              const char *fields)
 {
-    tutti_string_clear(line);
-    tutti_string_printf(line, "%lld,%.*g,%s", (long long)row->step, DIGITS, row->epoch, row->phase);
-    for (int g = SAME; g <= TIME; g++)
-        for (int i = 0; i < COLUMNS; i++) {
-            if (columns[i].group != (enum group)g) continue;
-            const double value = value_of(row, &columns[i]);
-            tutti_string_append(line, ",", 1);
-            if (!isnan(value)) tutti_string_printf(line, "%.*g", DIGITS, value);
-        }
-    tutti_string_append(line, "\n", 1);
+    output *o = &metrics->outputs[JSONL];
+    if (has_room(o)) tutti_metrics_fields_json(&o->waits, step, phase, fields);
+    try_to_write(metrics);
 }
 
-tutti_status tutti_metrics_write(tutti_metrics *metrics, const tutti_metrics_row *row)
+tutti_status tutti_metrics_sync(tutti_metrics *metrics)
 {
-    write_object(&metrics->line, row);
-    TUTTI_TRY(append_line(metrics, JSONL));
-    write_record(&metrics->line, row);
-    return append_line(metrics, CSV);
-}
-
-tutti_status tutti_metrics_write_json(tutti_metrics *metrics, int64_t step, const char *phase,
-                                      const char *fields)
-{
-    begin_object(&metrics->line, step);
-    tutti_json_field_string(&metrics->line, "phase", phase);
-    tutti_string_printf(&metrics->line, ",%s}\n", fields);
-    return append_line(metrics, JSONL);
+    if (!metrics) return TUTTI_OK;
+    const output *o = &metrics->outputs[JSONL]; /* the other is made from it */
+    return fdatasync(o->fd) ? tutti_file_failure("write to the disk", o->path) : TUTTI_OK;
 }

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "format/safetensors.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -190,16 +189,14 @@ static tutti_status start_file(tutti_safetensors_writer *w)
 {
     const tutti_safetensors_layout *layout = w->layout;
     if (ftruncate(w->fd, (off_t)tutti_safetensors_layout_bytes(layout)))
-        return tutti_fail(TUTTI_IO, "cannot make '%s' %" PRIu64 " bytes long: %s", w->path,
-                          tutti_safetensors_layout_bytes(layout), strerror(errno));
+        return tutti_file_failure("lengthen", w->path);
     return tutti_file_write_at(w->fd, w->path, layout->header.data, layout->header.length, 0);
 }
 
 static tutti_status check_started_file(const tutti_safetensors_writer *w)
 {
     struct stat info;
-    if (fstat(w->fd, &info))
-        return tutti_fail(TUTTI_IO, "cannot read '%s': %s", w->path, strerror(errno));
+    if (fstat(w->fd, &info)) return tutti_file_failure("read", w->path);
     if ((uint64_t)info.st_size != tutti_safetensors_layout_bytes(w->layout))
         return tutti_fail(TUTTI_MISMATCH,
                           "'%s' has %lld bytes here, not the %" PRIu64
@@ -219,8 +216,7 @@ tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const
     if ((s = tutti_strdup(&w->path, path))) goto out;
     w->fd = open(path, creates ? O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0666);
     if (w->fd < 0) {
-        s = tutti_fail(TUTTI_IO, "cannot %s '%s': %s", creates ? "create" : "open", path,
-                       strerror(errno));
+        s = tutti_file_failure(creates ? "create" : "open", path);
         goto out;
     }
     if ((s = creates ? start_file(w) : check_started_file(w))) goto out;
@@ -246,8 +242,7 @@ tutti_status tutti_safetensors_writer_close(tutti_safetensors_writer **writer)
 {
     tutti_status s = TUTTI_OK;
     if (*writer && fsync((*writer)->fd))
-        s = tutti_fail(TUTTI_IO, "cannot write '%s' to the disk: %s", (*writer)->path,
-                       strerror(errno));
+        s = tutti_file_failure("write to the disk", (*writer)->path);
     tutti_safetensors_writer_abandon(writer);
     return s;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "format/file.h"
 #include "format/json.h"
 
 enum { PATH_BYTES = 4096, COPY_BYTES = 1 << 16, FLUSH_BYTES = 1 << 16 };
@@ -122,7 +123,7 @@ static tutti_status flush(tutti_string *s, FILE *f, const char *path)
 {
     TUTTI_TRY(tutti_string_status(s));
     if (s->length && fwrite(s->data, s->length, 1, f) != 1)
-        return tutti_fail(TUTTI_IO, "cannot write '%s': %s", path, strerror(errno));
+        return tutti_file_failure("write", path);
     tutti_string_clear(s);
     return TUTTI_OK;
 }
@@ -144,8 +145,7 @@ static tutti_status write_lane(const tutti_trace *t, int tid, double origin, tut
 
 static tutti_status close_written(FILE *f, const char *path, tutti_status s)
 {
-    if (fclose(f) && !s)
-        return tutti_fail(TUTTI_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (fclose(f) && !s) return tutti_file_failure("write", path);
     return s;
 }
 
@@ -155,7 +155,7 @@ tutti_status tutti_trace_write(const tutti_trace *trace, const char *path, doubl
     tutti_string text = {0};
     TUTTI_TRY(piece_path(piece, path, trace->rank));
     FILE *f = fopen(piece, "wb");
-    if (!f) return tutti_fail(TUTTI_IO, "cannot create '%s': %s", piece, strerror(errno));
+    if (!f) return tutti_file_failure("create", piece);
     snprintf(name, sizeof name, "rank %d", trace->rank);
     put_name(&text, "process_name", trace->rank, 0, name);
     put_order(&text, "process_sort_index", trace->rank, 0, trace->rank);
@@ -177,8 +177,7 @@ static tutti_status copy_piece(FILE *to, const char *to_path, const char *piece)
                           strerror(errno));
     tutti_status s = TUTTI_OK;
     for (size_t n; !s && (n = fread(bytes, 1, sizeof bytes, from)) > 0;)
-        if (fwrite(bytes, 1, n, to) != n)
-            s = tutti_fail(TUTTI_IO, "cannot write '%s': %s", to_path, strerror(errno));
+        if (fwrite(bytes, 1, n, to) != n) s = tutti_file_failure("write", to_path);
     if (!s && ferror(from)) s = tutti_fail(TUTTI_IO, "cannot read '%s'", piece);
     fclose(from);
     return s;
@@ -188,7 +187,7 @@ tutti_status tutti_trace_join(const char *path, int ranks)
 {
     char piece[PATH_BYTES];
     FILE *f = fopen(path, "wb");
-    if (!f) return tutti_fail(TUTTI_IO, "cannot create '%s': %s", path, strerror(errno));
+    if (!f) return tutti_file_failure("create", path);
     tutti_status s = TUTTI_OK;
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
     for (int r = 0; r < ranks && !s; r++) {

@@ -105,9 +105,9 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
     tutti_progress_step(run->progress, &now);
 }
 
-static tutti_status write_step(tutti_run *run, const tutti_news *news, double seconds)
+static void write_step(tutti_run *run, const tutti_news *news, double seconds)
 {
-    if (!run->metrics) return TUTTI_OK;
+    if (!run->metrics) return;
     tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(run, news->step), "train");
     row.loss = news->loss;
     row.top1 = (double)news->hits / run->settings.batch;
@@ -117,7 +117,7 @@ static tutti_status write_step(tutti_run *run, const tutti_news *news, double se
     row.samples_per_s = run->settings.batch / seconds;
     row.data_wait_s = news->data_wait;
     row.comm_exposed_s = news->exposed;
-    return tutti_metrics_write(run->metrics, &row);
+    tutti_metrics_write(run->metrics, &row);
 }
 
 /* The answer to SIGUSR2, of every rank. */
@@ -166,7 +166,8 @@ static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
     if (news->diverged_rank >= 0) return diverged(run, news);
     if (news->asked & TUTTI_ASKED_STATE) say_where(run, news);
     show_step(run, l, news, seconds);
-    return fatal(run, write_step(run, news, seconds));
+    write_step(run, news, seconds);
+    return TUTTI_OK;
 }
 
 static tutti_status settle(tutti_run *run, loop *l)
@@ -206,15 +207,15 @@ static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
     row.samples = (double)e.samples;
     row.seconds = seconds;
     row.samples_per_s = (double)e.samples / seconds;
-    return fatal(run, tutti_metrics_write(run->metrics, &row));
+    tutti_metrics_write(run->metrics, &row);
+    return TUTTI_OK;
 }
 
 /* A reader who sees a checkpoint finds the rows that lead to it. */
 static tutti_status save(tutti_run *run, loop *l)
 {
     TUTTI_TRY(settle(run, l));
-    const tutti_status s = run->metrics ? tutti_metrics_sync(run->metrics) : TUTTI_OK;
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, s));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_metrics_sync(run->metrics)));
     TUTTI_TRY(tutti_run_save(run));
     tutti_rhythm_mark(&l->checkpoint, tutti_now());
     return TUTTI_OK;
@@ -271,7 +272,7 @@ static tutti_status open_outputs(tutti_run *run)
     if (!o->run) return TUTTI_OK;
     TUTTI_TRY(tutti_file_make_directories(o->run));
     TUTTI_TRY(tutti_checkpoint_mend_best(o->run, tutti_run_best_step(run)));
-    return tutti_metrics_open(&run->metrics, o->run, step);
+    return tutti_metrics_open(&run->metrics, o->run, step, &run->log);
 }
 
 /* A fresh run keeps its beginning, so that anyone can start from the same weights. */

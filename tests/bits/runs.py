@@ -1,9 +1,13 @@
 """Runs of tutti train for the checks of equal bits, and how their cases are counted."""
 import functools
-import json
 import os
+import pathlib
 import re
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from metrics import rows as rows_of
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -32,8 +36,7 @@ def rows(tutti, here=True):
 
 
 def losses(run):
-    rows = [json.loads(line) for line in open(run / "metrics.jsonl")]
-    return [{k: v for k, v in row.items() if k != "time"} for row in rows
+    return [{k: v for k, v in row.items() if k != "time"} for row in rows_of(run)
             if row["phase"] in ("train", "test")]
 
 
