@@ -142,28 +142,112 @@ static void meetings_keep_layers_whole(void **state)
     tutti_net_destroy(&net);
 }
 
+/* Where here-4x2 is kept, in a folder of its own. */
+static void open_home(scratch *folder, char *path, size_t size)
+{
+    scratch_open(folder);
+    setenv("XDG_CACHE_HOME", folder->path, 1);
+    assert_int_equal(tutti_platform_home(path, size), TUTTI_OK);
+    assert_int_equal(tutti_file_make_directories(path), TUTTI_OK);
+    strcat(path, "/here-4x2.platform");
+}
+
+static char *sealed(void)
+{
+    char *text = NULL;
+    tutti_platform *p = parse(measured);
+    assert_int_equal(tutti_platform_text(&text, p, "measured by a test"), TUTTI_OK);
+    tutti_platform_destroy(&p);
+    return text;
+}
+
+/* One line that names the file and the command. */
+static void expect_refusal(const char *path, const char *bytes, size_t count)
+{
+    tutti_platform *p = NULL;
+    unlink(path); /* writing a new file is much quicker than writing over one */
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+    if (tutti_platform_load(&p, "here-4x2") == TUTTI_OK)
+        fail_msg("taken, with %zu bytes:\n%.*s", count, (int)count, bytes);
+    assert_non_null(strstr(tutti_message(), path));
+    assert_non_null(strstr(tutti_message(), "'mpirun -n 4 tutti calibrate'"));
+    assert_null(strchr(tutti_message(), '\n'));
+}
+
+static void a_damaged_measurement_is_not_used(void **state)
+{
+    (void)state;
+    char path[512], *text = sealed();
+    const size_t length = strlen(text);
+    scratch folder;
+    open_home(&folder, path, sizeof path);
+    for (size_t cut = 0; cut < length; cut++) expect_refusal(path, text, cut);
+    for (size_t i = 0; i < length; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            text[i] ^= (char)(1 << bit);
+            expect_refusal(path, text, length);
+            text[i] ^= (char)(1 << bit);
+        }
+    expect_refusal(path, measured, strlen(measured));
+    tutti_free(text);
+    scratch_close(&folder);
+}
+
+static void expect_content(const char *path, const char *content)
+{
+    char *bytes = NULL;
+    size_t length;
+    assert_int_equal(tutti_file_load(&bytes, &length, path, 4096), TUTTI_OK);
+    assert_string_equal(bytes, content);
+    tutti_free(bytes);
+}
+
+/* Who has the old file open keeps the old bytes; what fails leaves nothing behind. */
+static void a_file_is_replaced_whole(void **state)
+{
+    (void)state;
+    char path[512], other[520];
+    scratch folder;
+    open_home(&folder, path, sizeof path);
+    snprintf(other, sizeof other, "%s.other", path);
+    assert_int_equal(tutti_file_replace(path, "old", 3), TUTTI_OK);
+    assert_int_equal(link(path, other), 0);
+    assert_int_equal(tutti_file_replace(path, "newer", 5), TUTTI_OK);
+    expect_content(other, "old");
+    expect_content(path, "newer");
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(tutti_file_replace(path, "none", 4), TUTTI_IO);
+    assert_non_null(strstr(tutti_message(), path));
+    assert_int_equal(rmdir(path), 0);
+    *strrchr(path, '/') = 0;
+    assert_int_equal(rmdir(path), 0);
+    scratch_close(&folder);
+}
+
 static void here_is_kept_with_the_caches(void **state)
 {
     (void)state;
-    char path[512], name[TUTTI_HERE_NAME];
+    char path[512], name[TUTTI_HERE_NAME], *text = sealed();
     tutti_platform *p = NULL;
     scratch folder;
-    scratch_open(&folder);
-    setenv("XDG_CACHE_HOME", folder.path, 1);
+    open_home(&folder, path, sizeof path);
     tutti_platform_here(name, 4, 2);
     assert_string_equal(name, "here-4x2");
     assert_false(tutti_platform_exists(name));
     assert_int_not_equal(tutti_platform_load(&p, "here"), TUTTI_OK);
     assert_non_null(strstr(tutti_message(), "tutti calibrate"));
-    assert_int_equal(tutti_platform_home(path, sizeof path), TUTTI_OK);
-    assert_int_equal(tutti_file_make_directories(path), TUTTI_OK);
-    strcat(path, "/here-4x2.platform");
-    assert_int_equal(tutti_file_save(path, measured, strlen(measured)), TUTTI_OK);
+    assert_int_equal(tutti_file_save(path, text, strlen(text)), TUTTI_OK);
     assert_true(tutti_platform_exists(name));
     assert_int_equal(tutti_platform_load(&p, name), TUTTI_OK);
     assert_string_equal(p->name, name);
     assert_int_equal(p->threads, 2);
     tutti_platform_destroy(&p);
+    tutti_free(text);
     scratch_close(&folder);
 }
 
@@ -199,6 +283,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_decides_the_time_is_in_the_key),
         cmocka_unit_test(a_platform_survives_its_text),
+        cmocka_unit_test(a_damaged_measurement_is_not_used),
+        cmocka_unit_test(a_file_is_replaced_whole),
         cmocka_unit_test(times_follow_the_line_through_two_rows),
         cmocka_unit_test(one_rank_alone_knows_no_network),
         cmocka_unit_test(meetings_keep_layers_whole),

@@ -18,6 +18,7 @@ struct tutti_text {
     const char *line;   /* start of the current line, NULL before the first */
     const char *cursor; /* in the current line */
     int number;         /* of the current line, from 1 */
+    bool has_sum;       /* in its first line, and it is right */
 };
 
 /* --- opening --- */
@@ -40,6 +41,11 @@ void tutti_text_destroy(tutti_text **text)
     tutti_free((*text)->content);
     tutti_free(*text);
     *text = NULL;
+}
+
+const char *tutti_text_name(const tutti_text *text)
+{
+    return text->name;
 }
 
 /* Reads to the end of the file, whatever its size was said to be. */
@@ -219,7 +225,8 @@ tutti_status tutti_text_head(tutti_text *text, const char *kind, int newest)
                                "knows up to %d",
                                number, kind, newest);
     TUTTI_TRY(tutti_text_keys(text, keys, &sum));
-    return sum.start ? check_sum(text, sum) : TUTTI_OK;
+    text->has_sum = sum.start != NULL;
+    return text->has_sum ? check_sum(text, sum) : TUTTI_OK;
 }
 
 tutti_status tutti_text_begin(tutti_text *text, const char *kind, int newest)
@@ -231,6 +238,11 @@ tutti_status tutti_text_begin(tutti_text *text, const char *kind, int newest)
                                newest);
     (void)tutti_text_next(text);
     return tutti_text_head(text, kind, newest);
+}
+
+bool tutti_text_has_sum(const tutti_text *text)
+{
+    return text->has_sum;
 }
 
 tutti_status tutti_text_with_head(char **out, const char *kind, int version, const char *body)

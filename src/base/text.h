@@ -39,6 +39,9 @@ tutti_status tutti_text_create(tutti_text **out, const char *name,
                                const char *content) TUTTI_MUST_CHECK;
 void tutti_text_destroy(tutti_text **text);
 
+/* What messages call it. */
+const char *tutti_text_name(const tutti_text *text);
+
 /* Looks for the file NAME+suffix in the directories that the environment variable 'variable' lists,
  * separated by colons; stores its path and returns true if there is one. */
 bool tutti_text_find(char *path, size_t size, const char *variable, const char *name,
@@ -60,6 +63,9 @@ tutti_status tutti_text_begin(tutti_text *text, const char *kind, int newest) TU
 
 /* Reads the rest of such a line, whose first word was "tutti". */
 tutti_status tutti_text_head(tutti_text *text, const char *kind, int newest) TUTTI_MUST_CHECK;
+
+/* Did the first line have a sum? */
+bool tutti_text_has_sum(const tutti_text *text);
 
 /* Gives 'body' with that line above it, sum included (tutti_free). */
 tutti_status tutti_text_with_head(char **out, const char *kind, int version,

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,6 +97,45 @@ tutti_status tutti_file_sync_directory(const char *path)
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return tutti_file_failure("open", path);
     return sync_and_close(fd, path, TUTTI_OK);
+}
+
+/* A new file beside 'path', under a name that nobody else has. */
+static tutti_status create_beside(int *fd, char **name, const char *path)
+{
+    const size_t room = strlen(path) + 32;
+    TUTTI_TRY(tutti_alloc(name, room, 1));
+    for (int tries = 0; tries < 100; tries++) {
+        uint64_t odd = 0;
+        if (getrandom(&odd, sizeof odd, 0) != sizeof odd) break;
+        snprintf(*name, room, "%s.%016llx.tmp", path, (unsigned long long)odd);
+        *fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (*fd >= 0) return TUTTI_OK;
+        if (errno != EEXIST) break;
+    }
+    return tutti_file_failure("create", *name);
+}
+
+static tutti_status sync_directory_of(const char *path)
+{
+    char *copy = NULL;
+    TUTTI_TRY(tutti_strdup(&copy, path));
+    const tutti_status s = tutti_file_sync_directory(dirname(copy));
+    tutti_free(copy);
+    return s;
+}
+
+tutti_status tutti_file_replace(const char *path, const char *bytes, size_t count)
+{
+    char *name = NULL;
+    int fd = -1;
+    tutti_status s = create_beside(&fd, &name, path);
+    if (!s) {
+        s = sync_and_close(fd, name, tutti_file_write_at(fd, name, bytes, count, 0));
+        if (!s && rename(name, path)) s = tutti_file_failure("replace", path);
+        if (s) unlink(name);
+    }
+    tutti_free(name);
+    return s ? s : sync_directory_of(path);
 }
 
 static tutti_status make_directory(const char *path)

@@ -25,6 +25,10 @@ tutti_status tutti_file_load(char **out, size_t *length, const char *path,
 /* Writes a new file and waits until it is on the disk. */
 tutti_status tutti_file_save(const char *path, const char *bytes, size_t count) TUTTI_MUST_CHECK;
 
+/* The same under a name that others may be reading: they see the old file or the new one, whole,
+ * and so does who comes after a crash. */
+tutti_status tutti_file_replace(const char *path, const char *bytes, size_t count) TUTTI_MUST_CHECK;
+
 /* Waits until a directory's entries are on the disk. */
 tutti_status tutti_file_sync_directory(const char *path) TUTTI_MUST_CHECK;
 

@@ -125,7 +125,9 @@ static tutti_status measure_machine(tutti_calibration *c, double seconds)
 
 /* ---- the file ---- */
 
-static tutti_status save_text(const char *path, const tutti_platform *p)
+typedef tutti_status saver(const char *path, const char *bytes, size_t count);
+
+static tutti_status save_text(saver *write, const char *path, const tutti_platform *p)
 {
     char *text = NULL, remark[160], date[32] = "";
     const time_t now = time(NULL);
@@ -133,7 +135,7 @@ static tutti_status save_text(const char *path, const tutti_platform *p)
     if (gmtime_r(&now, &tm)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &tm);
     snprintf(remark, sizeof remark, "measured by tutti %s calibrate, %s", tutti_version(), date);
     TUTTI_TRY(tutti_platform_text(&text, p, remark));
-    const tutti_status s = tutti_file_save(path, text, strlen(text));
+    const tutti_status s = write(path, text, strlen(text));
     tutti_free(text);
     return s;
 }
@@ -146,17 +148,17 @@ static tutti_status save_at_home(const tutti_calibration *c)
     TUTTI_TRY(tutti_file_make_directories(home));
     tutti_platform_here(name, c->platform->ranks, c->platform->threads);
     snprintf(path, sizeof path, "%s/%s.platform", home, name);
-    TUTTI_TRY(save_text(path, c->platform));
+    TUTTI_TRY(save_text(tutti_file_replace, path, c->platform));
     tutti_calibration_say(c, "written: %s", path);
     snprintf(path, sizeof path, "%s/here.platform", home);
-    return save_text(path, c->platform);
+    return save_text(tutti_file_replace, path, c->platform);
 }
 
 static tutti_status save(const tutti_calibration *c)
 {
     if (c->me.rank) return TUTTI_OK;
     if (!c->options->output) return save_at_home(c);
-    TUTTI_TRY(save_text(c->options->output, c->platform));
+    TUTTI_TRY(save_text(tutti_file_save, c->options->output, c->platform));
     tutti_calibration_say(c, "written: %s", c->options->output);
     return TUTTI_OK;
 }

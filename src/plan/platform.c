@@ -236,7 +236,7 @@ static tutti_status read_line(tutti_text *text, tutti_platform *p, int seen[LINE
                            "layer, exchange, update and common");
 }
 
-static tutti_status check(const tutti_platform *p)
+static tutti_status check(const tutti_platform *p, const char *name)
 {
     const struct {
         const char *line;
@@ -246,7 +246,7 @@ static tutti_status check(const tutti_platform *p)
                   {"link", *p->machine && p->nodes <= 1 ? 1 : p->link}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!(needed[i].value > 0))
-            return tutti_fail(TUTTI_PARSE, "%s: there is no line '%s'", p->name, needed[i].line);
+            return tutti_fail(TUTTI_PARSE, "%s: there is no line '%s'", name, needed[i].line);
     return TUTTI_OK;
 }
 
@@ -262,8 +262,9 @@ tutti_status tutti_platform_read(tutti_platform **out, const char *name, tutti_t
         p->overlap = 1;
     }
     if (s == TUTTI_OK) s = tutti_text_begin(text, "platform", TUTTI_PLATFORM_VERSION);
+    if (s == TUTTI_OK) p->has_sum = tutti_text_has_sum(text);
     while (s == TUTTI_OK && tutti_text_next_line(text)) s = read_line(text, p, seen);
-    if (s == TUTTI_OK) s = check(p);
+    if (s == TUTTI_OK) s = check(p, tutti_text_name(text));
     if (s == TUTTI_OK) *out = p;
     else tutti_platform_destroy(&p);
     tutti_text_destroy(&text);

@@ -74,6 +74,7 @@ typedef struct tutti_exchange_rate {
 } tutti_exchange_rate;
 
 typedef struct tutti_platform {
+    bool has_sum; /* of its text, and it is right */
     char name[64], title[160], topology[32];
     char machine[160];  /* "": not measured */
     int threads, ranks; /* of each rank, on each host: as measured */
@@ -97,7 +98,9 @@ typedef struct tutti_platform {
 
 /* 'name' is a platform's name, looked up as NAME.platform in the directories of the environment
  * variable TUTTI_PLATFORMS (separated by colons), in tutti_platform_home, then among those that
- * come with the library; a name with a '/' or ending in ".platform" is a path. */
+ * come with the library; a name with a '/' or ending in ".platform" is a path. What is in
+ * tutti_platform_home must have a sum; the sentence of one that cannot be used is a single line
+ * with its path and the command that measures it again. */
 tutti_status tutti_platform_load(tutti_platform **out, const char *name) TUTTI_MUST_CHECK;
 /* Is there such a file (tutti_platform_load may still find it wrong)? */
 bool tutti_platform_exists(const char *name);

@@ -35,6 +35,32 @@ void tutti_platform_here(char name[TUTTI_HERE_NAME], int ranks, int threads)
     snprintf(name, TUTTI_HERE_NAME, "here-%dx%d", ranks, threads);
 }
 
+/* What was measured cannot be used; tutti_message says why. */
+static tutti_status unusable(tutti_status why, const char *name)
+{
+    int ranks = 1;
+    const char *const reason = tutti_message();
+    const int first_line = (int)strcspn(reason, "\n");
+    if (sscanf(name, "here-%dx", &ranks) == 1 && ranks > 1)
+        return tutti_fail(why, "%.*s; 'mpirun -n %d tutti calibrate' measures it again", first_line,
+                          reason, ranks);
+    return tutti_fail(why, "%.*s; 'tutti calibrate' measures it again", first_line, reason);
+}
+
+static tutti_status load_from_home(tutti_platform **out, const char *path, const char *name)
+{
+    tutti_platform *p = NULL;
+    tutti_status s = load_path(&p, path, name);
+    if (s == TUTTI_OK && !p->has_sum)
+        s = tutti_fail(TUTTI_PARSE, "%s: it has no sum in its first line, so it may be damaged", path);
+    if (s == TUTTI_OK) {
+        *out = p;
+        return TUTTI_OK;
+    }
+    tutti_platform_destroy(&p);
+    return unusable(s, name);
+}
+
 static bool is_at_home(char *path, size_t size, const char *name)
 {
     if (tutti_platform_home(path, size) != TUTTI_OK) return false;
@@ -61,24 +87,23 @@ static tutti_status unknown(const char *name)
                       list);
 }
 
-/* A file of that name, in the user's directories or where measurements are kept. */
-static bool find_file(char *path, size_t size, const char *name)
+static bool is_among_the_users(char *path, size_t size, const char *name)
 {
-    return tutti_text_find(path, size, "TUTTI_PLATFORMS", name, ".platform") ||
-           is_at_home(path, size, name);
+    return tutti_text_find(path, size, "TUTTI_PLATFORMS", name, ".platform");
 }
 
 bool tutti_platform_exists(const char *name)
 {
     char path[4096];
-    return find_file(path, sizeof path, name);
+    return is_among_the_users(path, sizeof path, name) || is_at_home(path, sizeof path, name);
 }
 
 tutti_status tutti_platform_load(tutti_platform **out, const char *name)
 {
     char path[4096];
     if (tutti_text_is_path(name, ".platform")) return load_path(out, name, name);
-    if (find_file(path, sizeof path, name)) return load_path(out, path, name);
+    if (is_among_the_users(path, sizeof path, name)) return load_path(out, path, name);
+    if (is_at_home(path, sizeof path, name)) return load_from_home(out, path, name);
     for (const tutti_known_platform *k = tutti_platforms; k->name; k++)
         if (!strcmp(k->name, name)) return tutti_platform_parse(out, k->name, k->text);
     return unknown(name);

@@ -16,7 +16,7 @@ static const char described_network[] = "ethernet-100g";
 
 /* ---- the platform ---- */
 
-/* What was measured for this machine; *out stays NULL if nothing was. */
+/* What was measured for this machine; *out stays NULL where there is nothing that can be used. */
 static tutti_status load_measured(const tutti_plan_question *q, tutti_platform **out)
 {
     char name[TUTTI_HERE_NAME], machine[TUTTI_MACHINE_NAME];
@@ -24,7 +24,12 @@ static tutti_status load_measured(const tutti_plan_question *q, tutti_platform *
     tutti_platform_here(name, tutti_comm_local_size(q->me->comm),
                         tutti_team_size(q->me->exec.team));
     if (!tutti_platform_exists(name)) return TUTTI_OK;
-    TUTTI_TRY(tutti_platform_load(&p, name));
+    const tutti_status s = tutti_platform_load(&p, name);
+    if (s == TUTTI_MEMORY) return s;
+    if (s != TUTTI_OK) {
+        tutti_warn(q->log, "a measurement is left aside: %s", tutti_message());
+        return TUTTI_OK;
+    }
     tutti_machine_name(machine, tutti_topology_cpu(q->me->topology), q->me->exec.row);
     if (!strcmp(p->machine, machine)) {
         *out = p;

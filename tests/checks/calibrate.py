@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """calibrate.py TUTTI: what tutti calibrate measures is found again by plan and train, on one rank
 and on two; a run says how its prediction fared."""
+import hashlib
 import json
 import os
 import pathlib
@@ -79,14 +80,19 @@ def check_common_memory(cache):
 def check_other_machine(cache, text):
     """A measurement of another processor is not used."""
     here = cache / "tutti" / "here-1x1.platform"
-    here.write_text(text.replace('machine "', 'machine "Another '))
+    head, body = text.replace('machine "', 'machine "Another ').split("\n", 1)
+    digits = hashlib.sha256(body.encode()).hexdigest()[:16]
+    here.write_text(f"{head.split('sum=')[0]}sum={digits}\n{body}")
     done = run(cache, *TRAIN, "--steps", "3")
     expect("another machine's measurement is refused", done.returncode == 0
            and "was measured on 'Another" in done.stderr and "predicted" not in done.stdout, done)
-    here.write_text("peak 3\n")
-    done = run(cache, *TRAIN, "--steps", "3")
-    expect("a damaged measurement is named", done.returncode == 1
-           and "here-1x1" in done.stderr + done.stdout, done)
+    for length in (0, len(text) // 2, len(text) - 2):
+        here.write_text(text[:length])
+        done = run(cache, *TRAIN, "--steps", "3")
+        complaints = [line for line in done.stderr.splitlines() if str(here) in line]
+        expect(f"a measurement cut to {length} bytes is left aside, in one line",
+               done.returncode == 0 and "predicted" not in done.stdout and len(complaints) == 1
+               and "'tutti calibrate'" in complaints[0], done)
 
 
 with tempfile.TemporaryDirectory() as name:
