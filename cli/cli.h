@@ -44,6 +44,7 @@ enum { CLI_USAGE_ERROR = 2 }; /* exit code */
 
 typedef enum cli_type {
     CLI_FLAG,   /* bool: --json, --no-json, --json=no */
+    CLI_SWITCH, /* int: a flag whose field is 'unset' where it is not given, else 0 or 1 */
     CLI_INT,    /* int */
     CLI_U64,    /* uint64_t */
     CLI_REAL,   /* double */
@@ -59,9 +60,11 @@ typedef struct cli_list {
 
 /* A name in capitals is an operand, given by its place. Else "batch-size|mini-batch-size|b" is
  * --batch-size, also called --mini-batch-size and -b; '_' is as good as '-'. 'fallback' is the
- * default, as the user would write it; without one the field is zero. Numbers are checked against
- * min and max unless both are 0. Where 'env' names an environment variable, it is read when the
- * option is not given. */
+ * default, as the user would write it. Without one the field of an option that is not given is
+ * 'unset', zero if the row does not say, and --help shows 'otherwise' as the default: a value that
+ * means "not given" lies outside of min and max, so that nobody can type it. Numbers are checked
+ * against min and max unless both are 0. Where 'env' names an environment variable, it is read when
+ * the option is not given. */
 typedef struct cli_option {
     const char *name;
     cli_type type;
@@ -73,6 +76,8 @@ typedef struct cli_option {
     const char *choices;
     const char *env;
     bool required;
+    double unset;          /* of numbers, choices and CLI_SWITCH */
+    const char *otherwise; /* "the net's" */
 } cli_option;
 
 typedef struct cli_call cli_call;

@@ -41,6 +41,10 @@ static void print_facts(const cli_option *o, FILE *out)
         fprintf(out, "%sdefault %s", separator, o->fallback);
         separator = ", ";
     }
+    if (o->otherwise) {
+        fprintf(out, "%sdefault: %s", separator, o->otherwise);
+        separator = ", ";
+    }
     if (o->env) {
         fprintf(out, "%s$%s", separator, o->env);
         separator = ", ";
@@ -89,7 +93,7 @@ void cli_run_with(const cli_call *call, FILE *out)
         char name[CLI_NAME_BYTES];
         if (!cli_is_set(o, call->values)) continue;
         if (!cli_is_operand(o)) fprintf(out, " %s", cli_called(o, name));
-        fputc(!cli_is_operand(o) && o->type == CLI_FLAG ? '=' : ' ', out);
+        fputc(!cli_is_operand(o) && cli_is_flag(o) ? '=' : ' ', out);
         cli_write(o, call->values, out);
     }
     fputc('\n', out);

@@ -32,7 +32,8 @@ static bool set_defaults(const cli_verb *verb, void *values, const cli_complaint
             char why[256];
             if (!cli_set(o, from_env, values, &(cli_complaint){why, sizeof why}))
                 return cli_complain(c, "environment variable %s: %s", o->env, why);
-        } else if (o->fallback && !cli_set(o, o->fallback, values, c)) return false;
+        } else if (!o->fallback) cli_unset(o, values);
+        else if (!cli_set(o, o->fallback, values, c)) return false;
     }
     return true;
 }
@@ -49,11 +50,11 @@ static bool parse_flag(const cli_verb *verb, void *values, int argc, char **argv
 
     if (!o && length > 3 && !strncmp(word, "no", 2) && strchr("-_", word[2]) && !value) {
         o = find(verb, word + 3, length - 3);
-        if (o && o->type == CLI_FLAG) return cli_set(o, "no", values, c);
+        if (o && cli_is_flag(o)) return cli_set(o, "no", values, c);
         o = NULL;
     }
     if (!o) return unknown(verb, flag, c);
-    if (o->type == CLI_FLAG) return cli_set(o, value ? value : "yes", values, c);
+    if (cli_is_flag(o)) return cli_set(o, value ? value : "yes", values, c);
     if (!value) {
         const bool none = *at + 1 >= argc || !strncmp(argv[*at + 1], "--", 2);
         if (none) return cli_complain(c, "%s needs a value: %s", flag, o->help);

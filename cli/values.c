@@ -24,6 +24,11 @@ bool cli_is_operand(const cli_option *option)
     return isupper((unsigned char)option->name[0]);
 }
 
+bool cli_is_flag(const cli_option *option)
+{
+    return option->type == CLI_FLAG || option->type == CLI_SWITCH;
+}
+
 static bool same_name(const char *name, int n, const char *word, int length)
 {
     if (n != length) return false;
@@ -68,6 +73,14 @@ static bool read_flag(const cli_option *o, const char *word, void *field, const 
     const int place = cli_name_place(words, word, (int)strlen(word));
     if (place < 0) return cli_complain(c, "'%s' is neither yes nor no", word);
     *(bool *)field = place % 2;
+    return true;
+}
+
+static bool read_switch(const cli_option *o, const char *word, void *field, const cli_complaint *c)
+{
+    bool on = false;
+    if (!read_flag(o, word, &on, c)) return false;
+    *(int *)field = on;
     return true;
 }
 
@@ -125,6 +138,12 @@ static void write_flag(const cli_option *o, const void *field, FILE *out)
 {
     (void)o;
     fputs(*(const bool *)field ? "yes" : "no", out);
+}
+
+static void write_switch(const cli_option *o, const void *field, FILE *out)
+{
+    (void)o;
+    fputs(*(const int *)field ? "yes" : "no", out);
 }
 
 static void write_int(const cli_option *o, const void *field, FILE *out)
@@ -189,6 +208,7 @@ static const struct {
     size_t size;
 } types[] = {
     [CLI_FLAG] = {NULL, read_flag, write_flag, sizeof(bool)},
+    [CLI_SWITCH] = {NULL, read_switch, write_switch, sizeof(int)},
     [CLI_INT] = {"N", read_int, write_int, sizeof(int)},
     [CLI_U64] = {"N", read_u64, write_u64, sizeof(uint64_t)},
     [CLI_REAL] = {"X", read_real, write_real, sizeof(double)},
@@ -217,11 +237,35 @@ bool cli_set(const cli_option *option, const char *word, void *values, const cli
     return cli_complain(c, "%s: %s", cli_called(option, name), why);
 }
 
+void cli_unset(const cli_option *option, void *values)
+{
+    void *field = (char *)values + option->offset;
+    switch (option->type) {
+    case CLI_SWITCH:
+    case CLI_INT:
+    case CLI_CHOICE: *(int *)field = (int)option->unset; break;
+    case CLI_U64: *(uint64_t *)field = (uint64_t)(int64_t)option->unset; break;
+    case CLI_REAL: *(double *)field = option->unset; break;
+    case CLI_FLAG:
+    case CLI_TEXT:
+    case CLI_REST: memset(field, 0, types[option->type].size); break;
+    }
+}
+
 bool cli_is_set(const cli_option *option, const void *values)
 {
     const void *field = (const char *)values + option->offset;
-    if (option->type == CLI_TEXT) return *(const char *const *)field != NULL;
-    if (option->type == CLI_REST) return ((const cli_list *)field)->count > 0;
+    switch (option->type) {
+    case CLI_TEXT: return *(const char *const *)field != NULL;
+    case CLI_REST: return ((const cli_list *)field)->count > 0;
+    case CLI_SWITCH:
+    case CLI_INT:
+    case CLI_CHOICE: return option->fallback || *(const int *)field != (int)option->unset;
+    case CLI_U64:
+        return option->fallback || *(const uint64_t *)field != (uint64_t)(int64_t)option->unset;
+    case CLI_REAL: return option->fallback || *(const double *)field != option->unset;
+    case CLI_FLAG: break;
+    }
     return true;
 }
 

@@ -15,6 +15,7 @@ bool cli_complain(const cli_complaint *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 bool cli_is_operand(const cli_option *option);
+bool cli_is_flag(const cli_option *option); /* needs no value */
 
 /* The place of 'word' in "a|b|c", -1 if it is not there. '_' is as good as '-'. */
 int cli_name_place(const char *names, const char *word, int length);
@@ -31,7 +32,10 @@ size_t cli_field_size(const cli_option *option);
 /* Reads the word into the option's field of 'values'. */
 bool cli_set(const cli_option *option, const char *word, void *values, const cli_complaint *c);
 
-/* Does a text or a list hold anything? A number always does. */
+/* The field as it is where the option is not given. */
+void cli_unset(const cli_option *option, void *values);
+
+/* Does it hold anything: a text, a list, a number that was given or has a default? */
 bool cli_is_set(const cli_option *option, const void *values);
 
 /* Writes the field as the user would. */

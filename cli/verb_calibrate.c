@@ -13,7 +13,7 @@ typedef struct calibrate_options {
 // clang-format off
 static const cli_option options[] = {
     {"NETS",      CLI_REST, AT(nets), .help = "measure the layers of these nets only; default: all of the zoo"},
-    {"threads|t", CLI_INT,  AT(threads), 0, 65536, "0", .help = "threads of each rank, as in training; 0: OMP_NUM_THREADS, else one per core"},
+    {"threads|t", CLI_INT,  AT(threads), 1, 65536, .help = "threads of each rank, as in training", .otherwise = "OMP_NUM_THREADS, else one per core"},
     {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "100", .help = "about how many seconds to measure"},
     {"output|o",  CLI_TEXT, AT(output), .value = "FILE.platform", .help = "write this file instead of platform 'here'"},
     {.name = NULL},

@@ -12,11 +12,11 @@ typedef struct doctor_options {
 #define AT(field) offsetof(doctor_options, field)
 // clang-format off
 static const cli_option options[] = {
-    {"threads",  CLI_INT,  AT(threads), 1, 65536, .help = "threads to measure with, like --threads of train"},
+    {"threads",  CLI_INT,  AT(threads), 1, 65536, .help = "threads to measure with, like --threads of train", .otherwise = "OMP_NUM_THREADS, else one per core"},
     {"measure",  CLI_FLAG, AT(measure), .fallback = "yes", .help = "--no-measure only looks"},
     {"quick",    CLI_FLAG, AT(quick),   .help = "measure for a tenth of the time, less exactly"},
     {"model",    CLI_TEXT, AT(net), .value = "NET", .help = "say whether there is enough memory to train this net"},
-    {"batch-size|b", CLI_INT, AT(batch_size), 0, 1 << 24, .help = "with --model: samples per step, all ranks together; 0: the net's"},
+    {"batch-size|b", CLI_INT, AT(batch_size), 1, 1 << 24, .help = "with --model: samples per step, all ranks together", .otherwise = "the net's"},
     {"json",     CLI_FLAG, AT(json),    .help = "print JSON"},
     {.name = NULL},
 };

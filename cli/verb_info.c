@@ -17,7 +17,7 @@ typedef struct info_options {
 // clang-format off
 static const cli_option options[] = {
     {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, all nets are listed"},
-    {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step (default: the net's)"},
+    {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
     {.name = NULL},

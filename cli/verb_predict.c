@@ -20,7 +20,8 @@ static const cli_option options[] = {
     {"weights", CLI_TEXT, AT(weights), .value = "FILE", .required = true,
      .help = "a run (its best), a checkpoint, or a safetensors file"},
     {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each file"},
-    {"threads|t", CLI_INT, AT(threads), 0, 4096, .help = "threads; 0: OMP_NUM_THREADS, else one per core"},
+    {"threads|t", CLI_INT, AT(threads), 1, 4096, .help = "threads to compute with",
+     .otherwise = "OMP_NUM_THREADS, else one per core"},
     {.name = NULL},
 };
 // clang-format on

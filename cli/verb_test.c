@@ -12,12 +12,12 @@ static const cli_option options[] = {
      .help = "the data set; its test samples are used"},
     {"weights",      CLI_TEXT, TO(weights), .value = "FILE", .required = true,
      .help = "a run (its best), a checkpoint, or a safetensors file"},
-    {"batch-size|b", CLI_INT,  TO(batch_size), 0, 1 << 24, "256",
+    {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24, "256",
      .help = "samples computed together"},
     {"skip-bad",     CLI_FLAG, TO(skip_bad),
      .help = "leave damaged samples out instead of stopping"},
-    {"threads|omp-num-threads|t", CLI_INT, TO(threads), 0, 4096,
-     .help = "threads of each rank; 0: OMP_NUM_THREADS, else one per core"},
+    {"threads|omp-num-threads|t", CLI_INT, TO(threads), 1, 4096,
+     .help = "threads of each rank", .otherwise = "OMP_NUM_THREADS, else one per core"},
     {.name = NULL},
 };
 // clang-format on

@@ -18,6 +18,8 @@ typedef struct fly_options {
     uint64_t seed;
     int plan;
     const char *log;
+    double speed;
+    int seats, lights, warm;
 } fly_options;
 
 #define AT(field) offsetof(fly_options, field)
@@ -25,11 +27,15 @@ static const cli_option options[] = {
     {"WHERE", CLI_TEXT, AT(where), .required = true, .help = "the place"},
     {"LUGGAGE", CLI_REST, AT(luggage), .help = "what to take"},
     {"wings|num-wings|n", CLI_INT, AT(wings), 1, 64, "2", .help = "wings to use"},
-    {"height", CLI_REAL, AT(height), -1, 1e5, .help = "metres"},
+    {"height", CLI_REAL, AT(height), -1, 1e5, "0", .help = "metres"},
     {"json", CLI_FLAG, AT(json), .help = "print JSON"},
     {"seed", CLI_U64, AT(seed), .fallback = "1", .help = "of all randomness"},
     {"plan", CLI_CHOICE, AT(plan), .fallback = "auto", .help = "how", .choices = "auto|data|model"},
     {"log-file", CLI_TEXT, AT(log), .help = "a file", .env = "TUTTI_TEST_LOG"},
+    {"speed", CLI_REAL, AT(speed), 0, 1e3, .unset = -1, .otherwise = "fast", .help = "km/h"},
+    {"seats", CLI_INT, AT(seats), 1, 9, .otherwise = "one", .help = "seats"},
+    {"lights", CLI_CHOICE, AT(lights), .choices = "off|on", .unset = -1, .help = "lights"},
+    {"warm", CLI_SWITCH, AT(warm), .unset = -1, .help = "heating"},
     {.name = NULL},
 };
 
@@ -60,6 +66,32 @@ static void defaults_come_from_the_table(void **state)
     assert_int_equal(o.plan, 0);
     assert_false(o.json);
     assert_null(o.log);
+}
+
+/* What is not given is told from everything that can be given. */
+static void what_is_not_given_cannot_be_typed(void **state)
+{
+    (void)state;
+    fly_options o;
+    assert_string_equal(parse(&o, "home"), "");
+    assert_true(o.speed == -1 && o.seats == 0 && o.lights == -1 && o.warm == -1);
+    assert_string_equal(parse(&o, "home --speed 0 --seats 1 --lights off --no-warm"), "");
+    assert_true(o.speed == 0 && o.seats == 1 && o.lights == 0 && o.warm == 0);
+    assert_string_equal(parse(&o, "home --warm"), "");
+    assert_int_equal(o.warm, 1);
+    assert_string_equal(parse(&o, "home --speed -1"), "--speed: -1 is not between 0 and 1000");
+    assert_string_equal(parse(&o, "home --seats 0"), "--seats: 0 is not between 1 and 9");
+}
+
+/* A number of any verb that has no default shows what holds instead, and cannot be typed. */
+static void check_unset(const cli_verb *verb, const cli_option *o, void *values)
+{
+    char why[256], word[32];
+    const bool is_number = o->type == CLI_INT || o->type == CLI_REAL;
+    if (!is_number || o->fallback || o->required) return;
+    snprintf(word, sizeof word, "%.17g", o->unset);
+    if (cli_set(o, word, values, &(cli_complaint){why, sizeof why}))
+        fail_msg("%s --%s %s can be typed, and means that it was not", verb->name, o->name, word);
 }
 
 static void both_spellings_and_all_names_work(void **state)
@@ -181,7 +213,10 @@ static void the_tables_of_all_verbs_are_sound(void **state)
         char why[512];
         void *values = calloc(1, (*v)->values_size);
         assert_true((*v)->run && (*v)->summary);
-        for (const cli_option *o = (*v)->options; o->name; o++) check_option(*v, o);
+        for (const cli_option *o = (*v)->options; o->name; o++) {
+            check_option(*v, o);
+            check_unset(*v, o, values);
+        }
         if (!cli_parse(*v, values, 0, NULL, why, sizeof why))
             assert_non_null(strstr(why, "missing"));
         free(values);
@@ -192,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_come_from_the_table),
+        cmocka_unit_test(what_is_not_given_cannot_be_typed),
         cmocka_unit_test(both_spellings_and_all_names_work),
         cmocka_unit_test(operands_may_stand_anywhere),
         cmocka_unit_test(mistakes_get_one_clear_sentence),

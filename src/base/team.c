@@ -4,6 +4,7 @@
 
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -42,16 +43,28 @@ static void choose_cores(tutti_team *team)
     }
 }
 
-int tutti_team_asked(void)
+tutti_status tutti_team_asked(int *threads)
 {
-    return getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : 0;
+    enum { MOST = 65536 };
+    const char *text = getenv("OMP_NUM_THREADS");
+    char *end = NULL;
+    *threads = 0;
+    if (!text || !*text) return TUTTI_OK;
+    const long count = strtol(text, &end, 10);
+    if (end == text || end[strspn(end, " ,0123456789")] || count < 1 || count > MOST)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "OMP_NUM_THREADS=%s is not a number of threads, 1 to %d: mend it, unset "
+                          "it or give --threads",
+                          text, MOST);
+    *threads = (int)count;
+    return TUTTI_OK;
 }
 
-static int default_size(const tutti_team *team)
+static tutti_status choose_size(tutti_team *team, int threads)
 {
-    const int asked = tutti_team_asked();
-    if (asked) return asked;
-    return team->cores > 0 ? team->cores : 1;
+    if (!threads) TUTTI_TRY(tutti_team_asked(&threads));
+    team->size = threads > 0 ? threads : team->cores > 0 ? team->cores : 1;
+    return TUTTI_OK;
 }
 
 static bool environment_binds(void)
@@ -72,13 +85,15 @@ tutti_status tutti_team_create(tutti_team **out, int threads)
 {
     tutti_team *team = NULL;
     TUTTI_TRY(tutti_alloc(&team, 1, sizeof *team));
-    const tutti_status s = tutti_topology_open(&team->topology);
+    tutti_status s = tutti_topology_open(&team->topology);
+    if (s == TUTTI_OK) {
+        choose_cores(team);
+        s = choose_size(team, threads);
+    }
     if (s) {
         tutti_team_destroy(&team);
         return s;
     }
-    choose_cores(team);
-    team->size = threads > 0 ? threads : default_size(team);
     omp_set_dynamic(0);
     pin_threads(team);
     *out = team;

@@ -15,8 +15,9 @@ typedef struct tutti_team tutti_team;
 tutti_status tutti_team_create(tutti_team **out, int threads) TUTTI_MUST_CHECK;
 void tutti_team_destroy(tutti_team **team);
 
-/* What OMP_NUM_THREADS asks for; 0 where it is not set. */
-int tutti_team_asked(void);
+/* What OMP_NUM_THREADS asks for ("4", or "4,2": the outermost level); 0 where it is not set.
+ * TUTTI_ARGUMENT where it is no number of threads. */
+tutti_status tutti_team_asked(int *threads) TUTTI_MUST_CHECK;
 
 int tutti_team_size(const tutti_team *team); /* NULL is a team of one: the caller */
 bool tutti_team_is_pinned(const tutti_team *team);

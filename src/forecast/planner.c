@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "forecast/plot.h"
 #include "format/file.h"
 
 tutti_planner_options tutti_planner_defaults(void)
@@ -194,6 +195,7 @@ static tutti_status answer(tutti_planner *p)
 tutti_status tutti_plan_show(const tutti_planner_options *options)
 {
     tutti_planner *p = NULL;
+    TUTTI_TRY(tutti_plot_check(options->plot));
     TUTTI_TRY(tutti_planner_open(&p, options));
     const tutti_status s = answer(p);
     tutti_planner_close(&p);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "forecast/plot.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -98,6 +99,7 @@ tutti_status tutti_simulate_show(const tutti_simulate_options *o)
     plan.batch_size = o->batch_size;
     plan.overlap = o->overlap;
     plan.priority = o->priority;
+    TUTTI_TRY(tutti_plot_check(o->plot));
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
     s->options = o;
     tutti_status status = tutti_planner_open(&s->planner, &plan);

@@ -22,7 +22,7 @@ static const struct suggestion {
     double min, max;
 } suggestions[] = {
     {"batch-size", WHOLE, offsetof(lines, batch), 0, 1, 1 << 24},
-    {"epochs", REAL, offsetof(lines, epochs), 0, 0, 1e6},
+    {"epochs", REAL, offsetof(lines, epochs), 0, 1e-6, 1e6},
     {"lr", REAL, offsetof(lines, lr), 0, 0, 1e6},
     {"momentum", REAL, offsetof(lines, momentum), 0, 0, 1},
     {"weight-decay", REAL, offsetof(lines, weight_decay), 0, 0, 1},

@@ -14,7 +14,7 @@ tutti_status tutti_rank_open(tutti_rank *out, const tutti_comm_options *options)
 {
     tutti_rank r = {0};
     tutti_comm_options o = *options;
-    if (!o.compute_threads) o.compute_threads = tutti_team_asked();
+    if (!o.compute_threads) TUTTI_TRY(tutti_team_asked(&o.compute_threads));
     TUTTI_TRY(tutti_comm_open(&r.comm, &o));
     r.rank = tutti_comm_rank(r.comm);
     r.size = tutti_comm_size(r.comm);

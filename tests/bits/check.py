@@ -171,8 +171,6 @@ def check_clipping(folder):
         rows = runs.losses(train(folder / "unclipped", 1, *nobias, "--clip", "0"))
         assert not any("gradient_norm" in row for row in rows), "--clip 0 still clips"
         assert rows != runs.losses(bare), "clipping changes nothing"
-        rows = runs.losses(train(folder / "as_the_net", 1, *nobias, "--clip", "-1"))
-        assert rows == runs.losses(bare), "--clip -1 is not as the net says"
     yield "clipping switched off", switched_off
 
     def often_saved():

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 TUTTI, MANUAL = sys.argv[1], sys.argv[2]
@@ -58,6 +59,42 @@ def check_threads():
     for more, environment in (["--threads", "1"], {}), ([], {"OMP_NUM_THREADS": "1"}):
         done = run(*words, *more, **environment)
         expect(f"one thread for {more} {environment}", "1 rank, 1 thread," in done.stdout, done)
+
+
+def check_unset():
+    """Values that mean 'not given' inside are not taken for it when somebody writes them."""
+    words = ["train", str(NETS / "linear.net"), "--data", "synthetic", "--eval-every", "never"]
+    for option, value in (("lr", "-0.1"), ("lr", "-1"), ("steps", "0"), ("epochs", "0"),
+                          ("batch-size", "0"), ("weight-decay", "-1"), ("momentum", "-1"),
+                          ("clip", "-1"), ("grains", "0"), ("threads", "0"),
+                          ("data-threads", "0")):
+        done = run(*words, f"--{option}", value)
+        expect(f"--{option} {value} is refused",
+               done.returncode == 2 and f"--{option}: {value} is not between" in done.stderr, done)
+    for text in ("abc", "0", "-2", "2x"):
+        for verb in (words, ["doctor", "--no-measure"]):
+            done = run(*verb, OMP_NUM_THREADS=text)
+            expect(f"OMP_NUM_THREADS={text} is refused by {verb[0]}",
+                   done.returncode == 2 and f"OMP_NUM_THREADS={text} is not" in done.stderr, done)
+    done = run("doctor", "--no-measure", OMP_NUM_THREADS="1,2")
+    expect("OMP_NUM_THREADS=1,2 is fine", done.returncode == 0, done)
+
+
+def check_plot():
+    """Curves are SVG, and those of a cluster that slows a net down go below 1x."""
+    words = ["plan", "vgg-a", "--nodes", "1..8", "-b", "16", "--platform", "workstations-1g",
+             "--plan", "data", "--plot"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(*words, f"{folder}/x.png")
+        expect("--plot x.png is refused", done.returncode == 2 and "ends in .svg" in done.stderr
+               and not os.listdir(folder), done)
+        done = run(*words, f"{folder}/x.svg", "--json")
+        rows = json.loads(done.stdout)["rows"]
+        points = re.findall(r"<circle cx='([0-9.]+)' cy='([0-9.]+)' r='4'",
+                            pathlib.Path(f"{folder}/x.svg").read_text())
+    slow = [y for row, (_, y) in zip(rows, points) if row["speedup"] < 1]
+    expect("a speedup below 1x is drawn below 1x",
+           slow and len(points) == len(rows) and min(map(float, slow)) > float(points[0][1]), done)
 
 
 def check_rhythm():
@@ -151,7 +188,8 @@ def check_doctor_of_ranks():
     expect("two ranks on one core", "ranks 0 and 1 are bound to the same core" in done.stdout, done)
 
 
-for check in (check_frame, check_threads, check_rhythm, check_no_tests, check_verbs, check_plan,
+for check in (check_frame, check_threads, check_unset, check_plot,
+              check_rhythm, check_no_tests, check_verbs, check_plan,
               check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
