@@ -45,7 +45,7 @@ static const cli_option options[] = {
     {"lr-schedule|lr-policy", CLI_TEXT, TO(lr_schedule), .value = "SCHEDULE",
      .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine"},
     {"warmup",             CLI_TEXT, TO(warmup), .value = "SPAN",
-     .help = "raise the rate from 0 over 500steps or 1epoch"},
+     .help = "raise the rate from 0 over 500steps or 1epoch, less than the run"},
     {"clip",               CLI_REAL, TO(clip), 0, 1e9, .unset = -1,
      .help = "largest norm of the gradient; 0: no limit", .otherwise = "the net's"},
     {"init",               CLI_TEXT, TO(init), .value = "KIND",

@@ -292,6 +292,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
               .first_step = tutti_session_steps(run->session)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
     tutti_run_show_header(run);
+    if (run->me.rank == 0 && *run->settings.note) tutti_info(&run->log, "%s", run->settings.note);
     TUTTI_TRY(save_beginning(run, &l));
     run->times.begun = tutti_now();
     tutti_rhythm_mark(&l.evaluation, run->times.begun);

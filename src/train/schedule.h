@@ -10,7 +10,8 @@
  *   cosine[:MIN]                 from lr to MIN*lr in half a cosine wave over T
  *
  * Times are epochs unless written as "5000steps". With a warm-up of W steps the rate of step s < W
- * is what the schedule gives at W, times (s+1)/W. */
+ * is what the schedule gives at W, times (s+1)/W; a run is longer than its warm-up
+ * (train/settings.c sees to it). */
 #ifndef TUTTI_TRAIN_SCHEDULE_H
 #define TUTTI_TRAIN_SCHEDULE_H
 

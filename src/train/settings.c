@@ -94,6 +94,30 @@ static tutti_status set_pace(tutti_settings *out, const tutti_train_options *o, 
     return TUTTI_OK;
 }
 
+/* A warm-up that the run is too short for. What a net suggests was made for the net's own length
+ * and takes the same part of a shorter run; what was asked for is not ours to change. */
+static tutti_status fit_warmup(tutti_settings *out, const tutti_train_options *o,
+                               const tutti_suggested *suggested)
+{
+    const int64_t steps = tutti_span_steps(&out->schedule.warmup, &out->pace);
+    const int64_t usual = tutti_pace_steps(&out->pace, suggested->epochs), run = out->pace.steps;
+    if (!steps || steps < run) return TUTTI_OK;
+    if (o->warmup || steps >= usual)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "the warm-up of %s takes %lld steps, but the run has only %lld: give a "
+                          "shorter --warmup (0steps: none) or a longer run",
+                          out->warmup, (long long)steps, (long long)run);
+    const double part = (double)steps / (double)usual;
+    const int64_t shorter = (int64_t)(part * (double)run);
+    snprintf(out->note, sizeof out->note,
+             "the net's warm-up of %s is as long as this run: it takes %lld of the %lld steps, as "
+             "in the net's %g epochs",
+             out->warmup, (long long)shorter, (long long)run, suggested->epochs);
+    snprintf(out->warmup, sizeof out->warmup, "%lldsteps", (long long)shorter);
+    out->schedule.warmup = (tutti_span){(double)shorter, TUTTI_SPAN_STEPS};
+    return TUTTI_OK;
+}
+
 static tutti_status set_rhythm(tutti_settings *out, const tutti_train_options *o)
 {
     const char *every = o->checkpoint_every ? o->checkpoint_every : "1epoch";
@@ -126,5 +150,6 @@ tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_optio
     take_options(out, options);
     TUTTI_TRY(check_grains(out));
     TUTTI_TRY(set_pace(out, options, samples));
-    return set_rhythm(out, options);
+    TUTTI_TRY(set_rhythm(out, options));
+    return fit_warmup(out, options, &suggested);
 }

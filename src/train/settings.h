@@ -20,6 +20,7 @@ typedef struct tutti_settings {
     tutti_pace pace;
     tutti_span checkpoint_every, eval_every;
     bool evaluates;
+    char note[200]; /* what the user should know about it; empty: nothing */
 } tutti_settings;
 
 /* 'samples' is the size of the training set. Failures name the option, or file:line:column of the
