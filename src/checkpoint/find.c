@@ -112,23 +112,66 @@ static const char *sum_of(const char *sums, const char *name)
     return NULL;
 }
 
-tutti_status tutti_checkpoint_verify(const char *directory)
+static tutti_status verify_by(const char *sums, const char *directory, const char *name)
 {
+    const char *sum = sum_of(sums, name);
+    if (sum) return verify_file(directory, name, sum);
+    return tutti_fail(TUTTI_CHECKPOINT,
+                      "the checkpoint is damaged: '%s/" TUTTI_SUMS_FILE "' has no line for %s",
+                      directory, name);
+}
+
+static tutti_status load_sums(char **out, const char *directory)
+{
+    enum { MOST_BYTES = 1 << 20 };
     char path[TUTTI_PATH_BYTES];
-    char *sums = NULL;
     size_t length = 0;
     TUTTI_TRY(tutti_checkpoint_path(path, directory, TUTTI_SUMS_FILE, ""));
-    if (tutti_file_load(&sums, &length, path, TUTTI_PATH_BYTES))
+    if (tutti_file_load(out, &length, path, MOST_BYTES))
         return tutti_fail(TUTTI_CHECKPOINT, "the checkpoint is damaged: %s", tutti_message());
+    return TUTTI_OK;
+}
 
+tutti_status tutti_checkpoint_verify(const char *directory)
+{
+    char *sums = NULL;
     tutti_status s = TUTTI_OK;
-    for (int i = 0; i < TUTTI_CHECKPOINT_FILES && !s; i++) {
-        const char *name = tutti_checkpoint_files[i], *sum = sum_of(sums, name);
-        s = sum ? verify_file(directory, name, sum)
-                : tutti_fail(TUTTI_CHECKPOINT, "the checkpoint is damaged: '%s' has no line for %s",
-                             path, name);
-    }
+    TUTTI_TRY(load_sums(&sums, directory));
+    for (int i = 0; i < TUTTI_CHECKPOINT_FILES && !s; i++)
+        s = verify_by(sums, directory, tutti_checkpoint_files[i]);
     tutti_free(sums);
+    return s;
+}
+
+static bool is_checkpoint_file(const char *name)
+{
+    for (int i = 0; i < TUTTI_CHECKPOINT_FILES; i++)
+        if (!strcmp(name, tutti_checkpoint_files[i])) return true;
+    return false;
+}
+
+/* 'path' is absolute and without links. */
+static tutti_status verify_beside(char *path)
+{
+    char beside[TUTTI_PATH_BYTES];
+    char *slash = strrchr(path, '/'), *sums = NULL;
+    const char *name = slash + 1;
+    *slash = 0;
+    TUTTI_TRY(tutti_checkpoint_path(beside, path, TUTTI_SUMS_FILE, ""));
+    if (access(beside, F_OK)) return TUTTI_OK;
+    TUTTI_TRY(load_sums(&sums, path));
+    const tutti_status s =
+        is_checkpoint_file(name) || sum_of(sums, name) ? verify_by(sums, path, name) : TUTTI_OK;
+    tutti_free(sums);
+    return s;
+}
+
+tutti_status tutti_checkpoint_verify_file(const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (!real) return TUTTI_OK; /* whoever opens it will say why it cannot be */
+    const tutti_status s = verify_beside(real);
+    free(real);
     return s;
 }
 

@@ -69,7 +69,8 @@ tutti_status tutti_keeper_load_weights(tutti_keeper *k, const char *where, bool 
     int missing = 0;
     char found[TUTTI_PATH_BYTES + 64];
     const char *path = weights_in(where, found, sizeof found);
-    tutti_status s = tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing);
+    tutti_status s = tutti_checkpoint_verify_file(path);
+    if (s == TUTTI_OK) s = tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing);
     if (s == TUTTI_OK && (all ? missing > 0 : missing == k->net->param_count))
         s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,
                        missing, k->net->param_count, k->net->name);
