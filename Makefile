@@ -53,9 +53,11 @@ check-random: setup all
 check-scaling: setup all
 	@tests/sim/scaling.py $(BUILD)/tutti all
 
-# The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package).
+# The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package), the same
+# pixels in PIL.
 check-torch: all
 	@tools/setup torch
+	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes

@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include <png.h>
 #include <turbojpeg.h>
 
 #include "base/memory.h"
@@ -12,7 +11,7 @@ enum { MAX_SIDE = 65535, MAX_PIXELS = 1 << 26 };
 
 struct tutti_decoder {
     tjhandle jpeg;
-    tutti_buffer ink; /* CMYK before it becomes RGB */
+    tutti_buffer raw; /* CMYK before it becomes RGB, rows of a PNG */
 };
 
 tutti_status tutti_image_reserve(tutti_image *image, int height, int width, int channels)
@@ -27,6 +26,7 @@ tutti_status tutti_image_reserve(tutti_image *image, int height, int width, int 
     image->height = height;
     image->width = width;
     image->channels = channels;
+    image->clipped = false;
     return TUTTI_OK;
 }
 
@@ -38,7 +38,7 @@ void tutti_image_deinit(tutti_image *image)
 
 static uint8_t grey_of(const uint8_t *rgb)
 {
-    return (uint8_t)((77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2] + 128) >> 8);
+    return (uint8_t)((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
 void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from)
@@ -77,7 +77,7 @@ void tutti_decoder_destroy(tutti_decoder **decoder)
     tutti_decoder *d = *decoder;
     if (!d) return;
     if (d->jpeg) tjDestroy(d->jpeg);
-    tutti_buffer_deinit(&d->ink);
+    tutti_buffer_deinit(&d->raw);
     tutti_free(d);
     *decoder = NULL;
 }
@@ -120,8 +120,8 @@ static tutti_status jpeg_pixels(tutti_decoder *d, tutti_image *image, bool is_in
     const int flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
     const size_t count = (size_t)image->height * (size_t)image->width;
     const int format = is_ink ? TJPF_CMYK : image->channels == 3 ? TJPF_RGB : TJPF_GRAY;
-    if (is_ink) TUTTI_TRY(tutti_buffer_reserve(&d->ink, 4 * count));
-    uint8_t *out = is_ink ? d->ink.bytes : image->pixels;
+    if (is_ink) TUTTI_TRY(tutti_buffer_reserve(&d->raw, 4 * count));
+    uint8_t *out = is_ink ? d->raw.bytes : image->pixels;
     TUTTI_TRY(jpeg_status(d,
                           tjDecompress2(d->jpeg, bytes, (unsigned long)size, out, image->width, 0,
                                         image->height, format, flags),
@@ -147,27 +147,6 @@ static tutti_status decode_jpeg(tutti_decoder *d, tutti_image *image, int channe
     return jpeg_pixels(d, image, is_ink, name, bytes, size);
 }
 
-static tutti_status decode_png(tutti_image *image, int channels, const char *name,
-                               const void *bytes, size_t size)
-{
-    const png_color black = {0, 0, 0};
-    png_image png = {.version = PNG_IMAGE_VERSION};
-    bool good = png_image_begin_read_from_memory(&png, bytes, size);
-    if (good) {
-        if (png.width > MAX_SIDE || png.height > MAX_SIDE ||
-            tutti_image_reserve(image, (int)png.height, (int)png.width, channels)) {
-            png_image_free(&png);
-            return tutti_fail(TUTTI_DATA, "'%s' is a damaged PNG file: it claims %u x %u pixels",
-                              name, png.width, png.height);
-        }
-        png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-        good = png_image_finish_read(&png, &black, image->pixels, 0, NULL);
-    }
-    png_image_free(&png);
-    if (good) return TUTTI_OK;
-    return tutti_fail(TUTTI_DATA, "'%s' is a damaged PNG file: %s", name, png.message);
-}
-
 tutti_status tutti_decode(tutti_decoder *d, tutti_image *image, int channels, const tutti_fit *fit,
                           const char *name, const void *bytes, size_t size)
 {
@@ -175,7 +154,7 @@ tutti_status tutti_decode(tutti_decoder *d, tutti_image *image, int channels, co
     if (size > sizeof jpeg && !memcmp(bytes, jpeg, sizeof jpeg))
         return decode_jpeg(d, image, channels, fit, name, bytes, size);
     if (size > sizeof png && !memcmp(bytes, png, sizeof png))
-        return decode_png(image, channels, name, bytes, size);
+        return tutti_decode_png(image, channels, &d->raw, name, bytes, size);
     return tutti_fail(TUTTI_DATA, "'%s' is neither a JPEG nor a PNG file%s", name,
                       size ? "" : ": it is empty");
 }

@@ -2,6 +2,7 @@
 #ifndef TUTTI_DATA_IMAGE_H
 #define TUTTI_DATA_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
@@ -10,6 +11,7 @@
 typedef struct tutti_image {
     int height, width, channels; /* channels: 1 grey, 3 red green blue */
     uint8_t *pixels;             /* [height][width][channels], in 'buffer' */
+    bool clipped;                /* greys of 16 bits beyond 255 became white */
     tutti_buffer buffer;
 } tutti_image;
 
@@ -19,7 +21,7 @@ tutti_status tutti_image_reserve(tutti_image *image, int height, int width,
 void tutti_image_deinit(tutti_image *image);
 
 /* Copies an image of 'from' channels (1 or 3) into one of image->channels, of the same size:
- * grey is repeated, colours are mixed to grey by BT.601. */
+ * grey is repeated, colours are mixed to grey by BT.601, rounded as PIL does. */
 void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from);
 
 /* What will be cut out of a picture: height x width after scaling it by
@@ -38,9 +40,15 @@ void tutti_decoder_destroy(tutti_decoder **decoder);
 
 /* Decodes the bytes of a JPEG or PNG file, told apart by their first bytes, to 'channels'
  * channels. A JPEG is decoded at half, a quarter or an eighth of its size where that is still no
- * smaller than 'fit' needs, which saves most of the work. 'name' is for messages. */
+ * smaller than 'fit' needs, which saves most of the work. Pixels are those of PIL's
+ * Image.open(file).convert("RGB"), or ("L"): image_png.c says what that means for PNG; a JPEG's
+ * orientation (EXIF) is ignored. 'name' is for messages. */
 tutti_status tutti_decode(tutti_decoder *decoder, tutti_image *image, int channels,
                           const tutti_fit *fit, const char *name, const void *bytes,
                           size_t size) TUTTI_MUST_CHECK;
+
+/* The same for PNG alone; 'scratch' holds rows that are not pixels yet. */
+tutti_status tutti_decode_png(tutti_image *image, int channels, tutti_buffer *scratch,
+                              const char *name, const void *bytes, size_t size) TUTTI_MUST_CHECK;
 
 #endif

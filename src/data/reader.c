@@ -143,6 +143,16 @@ tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epo
                       (int)MOST_BAD_IN_A_ROW, tutti_message());
 }
 
+/* PIL's white greys are rarely meant: once for all pictures it is said. */
+static void mention_clipped(tutti_data *data, const char *path)
+{
+    if (atomic_exchange(&data->said_clipped, true)) return;
+    tutti_warn(data->options.log,
+               "'%s' has greys of 16 bits; those above 255 are white, as in PIL: convert such "
+               "pictures to 8 bits",
+               path);
+}
+
 tutti_status tutti_reader_decode(tutti_reader *r, const char *path, int channels,
                                  const tutti_fit *fit)
 {
@@ -158,6 +168,7 @@ tutti_status tutti_reader_decode(tutti_reader *r, const char *path, int channels
         s = tutti_decode(r->decoder, &r->image, channels, fit, path, r->bytes.bytes,
                          (size_t)file.bytes);
     tutti_file_close(&file);
+    if (!s && r->image.clipped) mention_clipped(r->data, path);
     return s;
 }
 

@@ -55,6 +55,7 @@ struct tutti_data {
     char description[256];
     atomic_uint *bad[TUTTI_SPLITS]; /* a bit for each sample known to be damaged */
     atomic_int bad_count;
+    atomic_bool said_clipped;
 };
 
 struct tutti_reader {
