@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli.h"
+#include "kernel/elementwise.h"
 #include "kernel/layout.h"
 #include "kernel/ops.h"
 #include "kernel/pool.h"
@@ -119,6 +120,19 @@ PASS(run_relu)
 PASS(run_relu_back)
 {
     tutti_relu_backward(b->exec, b->count, b->a, b->b, b->c);
+}
+static void flat(bench *b, tutti_elementwise_fn *kernel, const float *y)
+{
+    const tutti_elementwise job = {.a = b->a, .b = y, .y = b->c};
+    tutti_elementwise_run(b->exec.team, kernel, &job, b->count);
+}
+PASS(run_relu6)
+{
+    flat(b, b->exec.row->ops->relu6, NULL);
+}
+PASS(run_relu6_back)
+{
+    flat(b, b->exec.row->ops->relu6_backward, b->b);
 }
 PASS(run_sigmoid)
 {
@@ -244,6 +258,8 @@ static const pass passes[] = {
     {"sum of squares", run_squares, 1, 0, true},
     {"relu", run_relu, 1, 1, true},
     {"relu backward", run_relu_back, 2, 1, true},
+    {"relu6", run_relu6, 1, 1, true},
+    {"relu6 backward", run_relu6_back, 2, 1, true},
     {"sigmoid", run_sigmoid, 1, 1, true},
     {"sigmoid backward", run_sigmoid_back, 2, 1, true},
     {"tanh", run_tanh, 1, 1, true},

@@ -18,11 +18,16 @@ void shape_same(op *o, const value *const *in, value *out)
 
 /* ---- activations ---- */
 
-/* May the value be on the other side of zero? */
-static bool doubtful(const value *x, size_t i)
+/* May the value be on the other side of a corner? */
+static bool is_near(const value *x, size_t i, double corner)
 {
     const double error = REFERENCE_DEVIATIONS * sqrt(x->v_error[i]);
-    return error > 0 && fabs(x->v[i]) <= error;
+    return error > 0 && fabs(x->v[i] - corner) <= error;
+}
+
+static bool doubtful(const value *x, size_t i)
+{
+    return is_near(x, i, 0);
 }
 
 void relu_forward(const work *w)
@@ -68,6 +73,56 @@ void leaky_backward(const work *w)
         const double d = w->out->d[i], slope = x->v[i] > 0 ? 1 : slope_of(w);
         add_d(x, i, slope * d, w->out->d_error[i] + (doubtful(x, i) ? square(d) : 0));
     }
+}
+
+/* A line between two corners: offset + slope * x, clipped to 0 .. most. */
+typedef struct ramp {
+    double begin, end, slope, most;
+} ramp;
+
+static const ramp relu6 = {0, 6, 1, 6};
+
+static bool at_corner(const value *x, size_t i, const ramp *r)
+{
+    return is_near(x, i, r->begin) || is_near(x, i, r->end);
+}
+
+static bool on_ramp(const value *x, size_t i, const ramp *r)
+{
+    return x->v[i] > r->begin && x->v[i] < r->end;
+}
+
+static void ramp_forward(const work *w, const ramp *r)
+{
+    const value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double t = r->slope * (x->v[i] - r->begin);
+        const bool some = on_ramp(x, i, r) || at_corner(x, i, r);
+        w->out->v[i] = fmin(fmax(t, 0), r->most);
+        w->out->v_error[i] =
+            some ? square(r->slope) * x->v_error[i] + of_sum(2, r->slope == 1 ? 0 : r->most) : 0;
+    }
+}
+
+static void ramp_backward(const work *w, const ramp *r)
+{
+    value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const double d = r->slope * w->out->d[i], lost = at_corner(x, i, r) ? square(d) : 0;
+        const double error = square(r->slope) * w->out->d_error[i] + of_sum(2, d);
+        if (on_ramp(x, i, r)) add_d(x, i, d, error + lost);
+        else add_d(x, i, 0, lost);
+    }
+}
+
+void relu6_forward(const work *w)
+{
+    ramp_forward(w, &relu6);
+}
+
+void relu6_backward(const work *w)
+{
+    ramp_backward(w, &relu6);
 }
 
 /* y = f(x), with the derivative and f's own error. */

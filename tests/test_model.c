@@ -38,7 +38,19 @@ static const char leaks[] = "input 3 6 6\n"
                             "f3 fc 5\n"
                             "loss softmax\n";
 
-static const char *const nets[] = {everything, mlp, blocks, leaks};
+static const char smooth[] = "input 3 6 6\n"
+                             "c1 conv 20 kernel=3 relu6\n"
+                             "a relu6\n"
+                             "c2 conv 10 kernel=3 relu\n"
+                             "b relu6\n"
+                             "d dropout 0.2\n"
+                             "f1 fc 70 relu6\n"
+                             "f2 fc 70 relu from=d\n"
+                             "sum add f1 f2 relu6\n"
+                             "f3 fc 5\n"
+                             "loss softmax\n";
+
+static const char *const nets[] = {everything, mlp, blocks, leaks, smooth};
 
 /* ---- joining what workers found ---- */
 

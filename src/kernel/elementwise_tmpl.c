@@ -85,6 +85,32 @@ FLAT(leaky_backward)
     }
 }
 
+/* min(max(x, 0), most) */
+INLINE vf clipped(vf x, vf most)
+{
+    return vf_min(most, vf_gate(x, x));
+}
+
+/* a where 0 < y < most, of what was clipped */
+INLINE vf unclipped(vf a, vf y, vf most)
+{
+    return vf_gate(vf_gate(a, y), vf_sub(most, y));
+}
+
+FLAT(relu6)
+{
+    EACH(i) vf_put(f->y + i, clipped(vf_take(f->a + i), vf_set1(6.0f)), stream);
+}
+
+FLAT(relu6_backward)
+{
+    EACH(i)
+    {
+        const vf dx = unclipped(vf_take(f->a + i), vf_take(f->b + i), vf_set1(6.0f));
+        vf_put(f->y + i, masked(dx, f->mask, i), stream);
+    }
+}
+
 FLAT(mask)
 {
     EACH(i) vf_put(f->y + i, masked(vf_take(f->a + i), f->mask, i), stream);

@@ -68,6 +68,8 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, mask)             /* y = a, 0 by mask */     \
     X(tutti_elementwise_fn, leaky)            /* y = a > 0 ? a : factor a */ \
     X(tutti_elementwise_fn, leaky_backward)   /* dy = a, output = b */   \
+    X(tutti_elementwise_fn, relu6)            /* y = min(max(a, 0), 6) */\
+    X(tutti_elementwise_fn, relu6_backward)   /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sigmoid)                                     \
     X(tutti_elementwise_fn, sigmoid_backward) /* dy = a, output = b */   \
     X(tutti_elementwise_fn, tanh)                                        \
