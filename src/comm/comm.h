@@ -190,6 +190,10 @@ typedef struct tutti_exchange_spec {
     size_t chunk_bytes;       /* of the whole buffer */
 } tutti_exchange_spec;
 
+/* TUTTI_ARGUMENT if one of the two names is neither NULL nor an algorithm's. */
+tutti_status tutti_exchange_check_names(const char *reduce_by,
+                                        const char *broadcast_by) TUTTI_MUST_CHECK;
+
 /* How many partial buffers member 'member' of 'members' contributes. */
 int tutti_exchange_roots(int leaves, int members, int member);
 

@@ -1,5 +1,6 @@
 #include "comm/common.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -218,6 +219,25 @@ tutti_status tutti_algorithm_choose(const tutti_algorithm **out, const tutti_alg
             x->name, name ? name : "any", x->members);
     *out = best;
     return TUTTI_OK;
+}
+
+static tutti_status check_name(const char *option, const tutti_algorithm *table, const char *name)
+{
+    char known[128] = "";
+    for (const tutti_algorithm *row = table; name && row->name; row++) {
+        if (!strcmp(row->name, name)) return TUTTI_OK;
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", *known ? ", " : "",
+                 row->name);
+    }
+    if (!name) return TUTTI_OK;
+    return tutti_fail(TUTTI_ARGUMENT, "%s: there is no algorithm '%s'; known: %s", option, name,
+                      known);
+}
+
+tutti_status tutti_exchange_check_names(const char *reduce_by, const char *broadcast_by)
+{
+    TUTTI_TRY(check_name("--part-reduce", tutti_reduce_algorithms, reduce_by));
+    return check_name("--part-broadcast", tutti_broadcast_algorithms, broadcast_by);
 }
 
 /* Has the engine make room. */

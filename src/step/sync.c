@@ -221,6 +221,7 @@ static tutti_status create_sync(tutti_session *s, tutti_sync *sync, int layer)
 tutti_status tutti_sync_create(tutti_session *s)
 {
     const size_t layers = (size_t)s->options.net->layer_count;
+    TUTTI_TRY(tutti_exchange_check_names(s->options.part_reduce, s->options.part_broadcast));
     TUTTI_TRY(tutti_alloc(&s->sync_of, layers, sizeof *s->sync_of));
     TUTTI_TRY(tutti_alloc(&s->syncs, layers, sizeof *s->syncs));
     for (int i = 0; i < s->options.net->layer_count; i++) {
