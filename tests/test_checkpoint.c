@@ -132,16 +132,27 @@ static void count_warning(void *user, tutti_log_level level, const char *line)
 
 static const tutti_log counting = {.sink = count_warning, .level = TUTTI_LOG_INFO, .rank = -1};
 
+static tutti_status begin(const fixture *f, tutti_checkpoint **out, int64_t step, int rank,
+                          int ranks, const char *name)
+{
+    const tutti_checkpoint_spec spec = {f->run, step, {f->layout, f->layout}, rank, ranks, name};
+    return tutti_checkpoint_begin(out, &spec);
+}
+
 static tutti_status save(const fixture *f, int64_t step, bool best, int keep)
 {
     tutti_checkpoint *c = NULL;
     const tutti_state state = state_at(step);
     if (best) best_so_far = step;
-    const tutti_checkpoint_finish_options o = {best_so_far, keep, &counting};
-    TUTTI_TRY(tutti_checkpoint_begin(&c, f->run, step, f->layout, f->layout, true));
+    const tutti_checkpoint_finish_options o = {
+        .best_step = best_so_far, .keep = keep, .log = &counting};
+    TUTTI_TRY(begin(f, &c, step, 0, 1, NULL));
     tutti_status s = write_all(c, step, 0, 1);
-    if (!s) return tutti_checkpoint_finish(&c, &state, o);
+    char *text = NULL;
+    if (!s) s = tutti_state_text(&text, &state);
+    if (!s) s = tutti_checkpoint_finish(&c, text, o);
     tutti_checkpoint_abandon(&c);
+    tutti_free(text);
     return s;
 }
 
@@ -232,27 +243,124 @@ static void a_copy_without_links_is_found(void **state)
     assert_int_equal(resumed(f), 123456789);
 }
 
+/* Begins, and writes and flushes the pieces of all ranks but 'missing'; the last rank first. */
+static void write_together(const fixture *f, tutti_checkpoint **c, int ranks, int missing)
+{
+    for (int r = 0; r < ranks; r++) {
+        const char *name = r ? tutti_checkpoint_name(c[0]) : NULL;
+        assert_int_equal(begin(f, &c[r], 300, r, ranks, name), TUTTI_OK);
+    }
+    for (int r = ranks - 1; r >= 0; r--)
+        if (r != missing) assert_int_equal(write_all(c[r], 300, r, ranks), TUTTI_OK);
+}
+
+static bool is_flushed(tutti_checkpoint *c)
+{
+    bool all = false;
+    assert_int_equal(tutti_checkpoint_is_flushed(c, &all), TUTTI_OK);
+    return all;
+}
+
+/* Rank 0 finishes what all have written; the others let go of it. */
+static tutti_status finish_together(tutti_checkpoint **c, int ranks)
+{
+    char *text = NULL;
+    const tutti_state at = state_at(300);
+    const tutti_checkpoint_finish_options o = {.best_step = -1};
+    for (int r = ranks - 1; r > 0; r--) tutti_checkpoint_abandon(&c[r]);
+    assert_int_equal(tutti_state_text(&text, &at), TUTTI_OK);
+    const tutti_status s = tutti_checkpoint_finish(&c[0], text, o);
+    assert_null(c[0]);
+    tutti_free(text);
+    return s;
+}
+
 static void ranks_write_together(void **state)
 {
     const fixture *f = *state;
-    const tutti_state at = state_at(300);
     assert_saved(f, 300, false, 0);
     assert_int_equal(shell("cp -r @/step_00000300 @/../alone", f->run), 0);
     for (int ranks = 2; ranks <= 5; ranks++) {
         tutti_checkpoint *c[5] = {NULL};
         assert_int_equal(shell("rm -rf @", f->run), 0);
-        for (int r = 0; r < ranks; r++)
-            assert_int_equal(
-                tutti_checkpoint_begin(&c[r], f->run, 300, f->layout, f->layout, r == 0), TUTTI_OK);
-        for (int r = ranks - 1; r >= 0; r--)
-            assert_int_equal(write_all(c[r], 300, r, ranks), TUTTI_OK);
-        for (int r = ranks - 1; r > 0; r--) tutti_checkpoint_abandon(&c[r]);
-        assert_int_equal(
-            tutti_checkpoint_finish(&c[0], &at, (tutti_checkpoint_finish_options){.best_step = -1}),
-            TUTTI_OK);
-        assert_null(c[0]);
+        write_together(f, c, ranks, -1);
+        assert_true(is_flushed(c[0]));
+        assert_int_equal(finish_together(c, ranks), TUTTI_OK);
         assert_int_equal(shell("diff -r @/step_00000300 @/../alone", f->run), 0);
     }
+}
+
+static void a_rank_that_has_not_flushed_is_waited_for(void **state)
+{
+    const fixture *f = *state;
+    for (int missing = 0; missing < 3; missing++) {
+        tutti_checkpoint *c[3] = {NULL};
+        write_together(f, c, 3, missing);
+        assert_false(is_flushed(c[0]));
+        assert_int_equal(write_all(c[missing], 300, missing, 3), TUTTI_OK);
+        assert_true(is_flushed(c[0]));
+        assert_int_equal(finish_together(c, 3), TUTTI_OK);
+    }
+}
+
+/* The sums are of what was written: a file that changes before it is hashed makes no checkpoint. */
+static void what_was_not_written_is_not_believed(void **state)
+{
+    const fixture *f = *state;
+    static const char *const damage[] = {
+        "printf x | dd of=$(ls -d @/step*tmp)/model.safetensors bs=1 seek=200 conv=notrunc",
+        "printf x >> $(ls -d @/step*tmp)/model.safetensors",
+        "printf x | dd of=$(ls -d @/step*tmp)/optimizer.safetensors bs=1 seek=9 conv=notrunc",
+        "truncate -s -4 $(ls -d @/step*tmp)/optimizer.safetensors",
+        "truncate -s -4 $(ls -d @/step*tmp)/model.safetensors && "
+        "truncate -s +4 $(ls -d @/step*tmp)/model.safetensors",
+    };
+    for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+        tutti_checkpoint *c[2] = {NULL};
+        char script[512];
+        assert_int_equal(shell("rm -rf @", f->run), 0);
+        assert_saved(f, 299, false, 0);
+        write_together(f, c, 2, -1);
+        assert_true(is_flushed(c[0]));
+        snprintf(script, sizeof script, "( %s ) 2>/dev/null", damage[i]);
+        assert_int_equal(shell(script, f->run), 0);
+        if (finish_together(c, 2) != TUTTI_IO) fail_msg("%zu: believed", i);
+        assert_non_null(strstr(tutti_message(), i == 3 ? "too early" : "what was written"));
+        assert_int_equal(resumed(f), 299);
+        assert_false(exists(f, "step_00000300"));
+    }
+}
+
+/* Who writes alone hashes what it has in memory: what the disk did is seen by whoever reads. */
+static void the_sums_of_one_rank_are_of_its_memory(void **state)
+{
+    const fixture *f = *state;
+    char path[TUTTI_PATH_BYTES];
+    tutti_checkpoint *c = NULL;
+    bool found;
+    assert_int_equal(begin(f, &c, 300, 0, 1, NULL), TUTTI_OK);
+    assert_int_equal(write_all(c, 300, 0, 1), TUTTI_OK);
+    assert_int_equal(shell("printf x | dd of=$(ls -d @/step*tmp)/model.safetensors bs=1 seek=300 "
+                           "conv=notrunc 2>/dev/null",
+                           f->run),
+                     0);
+    assert_int_equal(finish_together(&c, 1), TUTTI_OK);
+    assert_int_equal(tutti_checkpoint_find(path, &found, f->run), TUTTI_CHECKPOINT);
+}
+
+/* Two processes at the same step never meet in a directory. */
+static void temporary_names_never_meet(void **state)
+{
+    const fixture *f = *state;
+    tutti_checkpoint *a = NULL, *b = NULL;
+    assert_int_equal(begin(f, &a, 300, 0, 1, NULL), TUTTI_OK);
+    assert_int_equal(begin(f, &b, 300, 0, 1, NULL), TUTTI_OK);
+    assert_string_not_equal(tutti_checkpoint_name(a), tutti_checkpoint_name(b));
+    assert_int_equal(write_all(a, 300, 0, 1), TUTTI_OK);
+    assert_int_equal(write_all(b, 300, 0, 1), TUTTI_OK);
+    assert_int_equal(finish_together(&a, 1), TUTTI_OK);
+    tutti_checkpoint_abandon(&b);
+    assert_int_equal(resumed(f), 300);
 }
 
 static void the_state_comes_back(void **state)
@@ -397,17 +505,40 @@ static void the_same_step_is_replaced(void **state)
     assert_false(exists(f, "step_00000008.tmp") || exists(f, "step_00000008.replaced"));
 }
 
+/* A temporary name as the process 'pid' of 'host' would make it. */
+static void make_left(const fixture *f, const char *host, int pid, char name[256])
+{
+    char command[1024];
+    snprintf(name, 256, "step_00000007.%s-%d-0a1b2c3d.tmp", host, pid);
+    snprintf(command, sizeof command, "mkdir -p @/%s && touch @/%s/rank_0.1.2", name, name);
+    assert_int_equal(shell(command, f->run), 0);
+}
+
 static void leftovers_of_a_crash_are_removed(void **state)
 {
     const fixture *f = *state;
+    char here[65] = "", name[4][256];
+    const pid_t dead = fork();
+    if (dead == 0) _exit(0);
+    assert_int_equal(waitpid(dead, NULL, 0), dead);
+    gethostname(here, sizeof here - 1);
     assert_int_equal(
         shell("mkdir -p @/step_00000003.tmp && touch @/step_00000003.tmp/state.json && "
-              "mkdir @/step_00000004.replaced @/mine.tmp",
+              "mkdir @/step_00000004.replaced @/mine.tmp @/step_00000004.rest && "
+              "ln -s step_00000003 @/latest.tmp",
               f->run),
         0);
+    make_left(f, here, (int)dead, name[0]);
+    make_left(f, here, (int)getpid(), name[1]);
+    make_left(f, here, (int)getppid(), name[2]);
+    make_left(f, "another.host", (int)dead, name[3]);
     assert_saved(f, 5, false, 0);
     assert_false(exists(f, "step_00000003.tmp") || exists(f, "step_00000004.replaced"));
-    assert_true(exists(f, "mine.tmp"));
+    assert_false(exists(f, "latest.tmp") || exists(f, name[0]) || exists(f, name[1]));
+    assert_true(exists(f, "mine.tmp") && exists(f, "step_00000004.rest"));
+    assert_true(exists(f, name[2]) && exists(f, name[3])); /* perhaps still at work */
+    assert_true(tutti_temporary_is_left(name[3], true));
+    assert_false(tutti_temporary_is_left("step_00000005", true));
 }
 
 /* Every system call that changes the disk fails in turn: the save says so, and what was there
@@ -513,6 +644,10 @@ int main(void)
         TEST(what_is_saved_is_found),
         TEST(a_copy_without_links_is_found),
         TEST(ranks_write_together),
+        TEST(a_rank_that_has_not_flushed_is_waited_for),
+        TEST(what_was_not_written_is_not_believed),
+        TEST(the_sums_of_one_rank_are_of_its_memory),
+        TEST(temporary_names_never_meet),
         TEST(the_state_comes_back),
         TEST(bad_states_are_named),
         TEST(damage_is_named_and_the_one_before_offered),

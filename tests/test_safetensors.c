@@ -341,16 +341,14 @@ static void integers_are_no_weights(void **state)
     tutti_safetensors_close(&f);
 }
 
-static void a_writer_on_another_file_system_is_told(void **state)
+static void a_writer_of_another_directory_is_told(void **state)
 {
     (void)state;
     tutti_safetensors_layout *layout = NULL;
     tutti_safetensors_writer *w = NULL;
     assert_int_equal(tutti_safetensors_layout_create(&layout, specs, SPECS), TUTTI_OK);
-    const char *path = scratch_file(&dir, "elsewhere");
+    const char *path = scratch_file(&dir, "elsewhere/model");
     assert_int_equal(tutti_safetensors_writer_open(&w, path, layout, false), TUTTI_IO);
-    spit(path, "short", 5);
-    assert_int_equal(tutti_safetensors_writer_open(&w, path, layout, false), TUTTI_MISMATCH);
     assert_non_null(strstr(tutti_message(), "do all ranks see the same directory?"));
     assert_null(w);
     tutti_safetensors_layout_destroy(&layout);
@@ -367,7 +365,7 @@ int main(void)
         cmocka_unit_test(no_damage_crashes),
         cmocka_unit_test(other_types_are_converted),
         cmocka_unit_test(integers_are_no_weights),
-        cmocka_unit_test(a_writer_on_another_file_system_is_told),
+        cmocka_unit_test(a_writer_of_another_directory_is_told),
     };
     return cmocka_run_group_tests(tests, open_dir, close_dir);
 }

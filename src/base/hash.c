@@ -44,6 +44,11 @@ void tutti_hash_add(tutti_hash *hash, const void *bytes, size_t count)
     TUTTI_ASSERT(EVP_DigestUpdate(hash->context, bytes, count) == 1);
 }
 
+void tutti_hash_restart(tutti_hash *hash)
+{
+    start(hash);
+}
+
 void tutti_hash_finish(tutti_hash *hash, char hex[TUTTI_HASH_HEX])
 {
     unsigned char digest[EVP_MAX_MD_SIZE];

@@ -15,6 +15,9 @@ void tutti_hash_destroy(tutti_hash **hash);
 /* Adds bytes; any split of the same bytes gives the same hash. */
 void tutti_hash_add(tutti_hash *hash, const void *bytes, size_t count);
 
+/* Forgets the bytes added so far. */
+void tutti_hash_restart(tutti_hash *hash);
+
 /* Writes the hash of all bytes added so far in lower-case digits and starts again from none. */
 void tutti_hash_finish(tutti_hash *hash, char hex[TUTTI_HASH_HEX]);
 

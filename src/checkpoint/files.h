@@ -7,16 +7,23 @@
  *   RUN/latest -> step_00001200                symbolic links, so that people can use them
  *   RUN/best   -> step_00000900                in paths: RUN/best/model.safetensors
  *
- * A checkpoint is written as RUN/step_00001200.tmp, brought to the disk, and renamed; then the
- * links are replaced, by rename as well. A crash at any moment leaves the previous checkpoint
- * and links as they were, or the new ones complete.
+ * A checkpoint is written as RUN/step_00001200.HOST-PID-CHANCE.tmp, a name that no other process
+ * makes, brought to the disk, and renamed; then the links are replaced, by rename as well. A crash
+ * at any moment leaves the previous checkpoint and links as they were, or the new ones complete.
  *
  * The bytes depend on the run (net, data, seed, batch, options, step) and on nothing else: not on
  * the number of ranks or threads, the machine or the hour. Equal runs have equal files.
  *
- * With several ranks one creates and finishes, all write their pieces into the same files. No
- * function here communicates; the caller puts a barrier (or better: an agreement on success)
- * where it says so. */
+ * Several ranks write their pieces into the same files and need not talk meanwhile: each makes what
+ * it does not find, and when its pieces are on the disk it leaves a mark, an empty file. Rank 0
+ * finishes when it sees a mark of every rank.
+ *
+ * The sums are of what was written, not of what happens to be read again. Who writes a file alone
+ * and in order hashes what is in memory. Otherwise rank 0 has to read what others wrote: then each
+ * rank tallies its pieces in memory (tally.h), its mark carries the result, and what rank 0 reads
+ * is only believed if its tally is the sum of theirs.
+ *
+ * No function here communicates. */
 #ifndef TUTTI_CHECKPOINT_FILES_H
 #define TUTTI_CHECKPOINT_FILES_H
 
@@ -39,39 +46,50 @@ typedef enum tutti_checkpoint_part {
 
 typedef struct tutti_checkpoint tutti_checkpoint;
 
-/* Starts the checkpoint of step 'step' in the directory 'run'. The rank that creates makes the
- * directories (also 'run'), the files and their headers; [barrier] then the others open them.
- * Borrows the layouts until finish or abandon. */
-tutti_status tutti_checkpoint_begin(tutti_checkpoint **out, const char *run, int64_t step,
-                                    const tutti_safetensors_layout *model,
-                                    const tutti_safetensors_layout *optimizer,
-                                    bool creates) TUTTI_MUST_CHECK;
+typedef struct tutti_checkpoint_spec {
+    const char *run; /* the directory */
+    int64_t step;
+    const tutti_safetensors_layout *layouts[TUTTI_PARTS]; /* borrowed until finish or abandon */
+    int rank, ranks;
+    const char *name; /* that rank 0's begin has found; ignored on rank 0 */
+} tutti_checkpoint_spec;
+
+/* Starts a checkpoint. Rank 0 finds its temporary name and makes the directory (also 'run'); the
+ * others begin afterwards, with that name. */
+tutti_status tutti_checkpoint_begin(tutti_checkpoint **out,
+                                    const tutti_checkpoint_spec *spec) TUTTI_MUST_CHECK;
+const char *tutti_checkpoint_name(const tutti_checkpoint *checkpoint);
 
 /* Writes elements first .. first+count-1 of a tensor of one of the layouts. */
 tutti_status tutti_checkpoint_write(tutti_checkpoint *checkpoint, tutti_checkpoint_part part,
                                     int tensor, int64_t first, const float *values,
                                     int64_t count) TUTTI_MUST_CHECK;
 
-/* Brings this rank's pieces to the disk. Every rank calls it once, after its last write. [barrier]
- * (The one that finishes reads the others' pieces: to hash them, it opens the files anew.) */
+/* Brings this rank's pieces to the disk and leaves its mark. Every rank calls it once, after its
+ * last write. */
 tutti_status tutti_checkpoint_flush(tutti_checkpoint *checkpoint) TUTTI_MUST_CHECK;
+
+/* Rank 0: have all ranks left their mark? */
+tutti_status tutti_checkpoint_is_flushed(tutti_checkpoint *checkpoint, bool *all) TUTTI_MUST_CHECK;
 
 /* What finish does besides making the checkpoint the latest. */
 typedef struct tutti_checkpoint_finish_options {
     int64_t best_step;    /* of the best checkpoint so far, as in the state; -1: there is none */
     int keep;             /* of those up to this one the newest 'keep' stay; 0: all do */
+    bool alone;           /* no other process writes in this run: it is claimed */
     const tutti_log *log; /* hears of strangers' files in a checkpoint that goes; borrowed */
 } tutti_checkpoint_finish_options;
 
-/* The rank that creates: writes state.json and the sums, renames, sets the links, removes
- * checkpoints beyond 'keep', never the latest, the best or the beginning (step 0). That removing
- * fails is no failure: remove.h. state->step must be the step of begin. A checkpoint of the same
- * step that is already there is replaced. Frees *checkpoint in any case and leaves NULL. */
-tutti_status tutti_checkpoint_finish(tutti_checkpoint **checkpoint, const tutti_state *state,
+/* Rank 0, when all ranks have flushed: writes state.json, whose text is 'state', and the sums,
+ * renames, sets the links, removes checkpoints beyond 'keep', never the latest, the best or the
+ * beginning (step 0). That removing fails is no failure: remove.h. A checkpoint of the same step
+ * that is already there is replaced. TUTTI_IO if a file does not hold what was written. Frees
+ * *checkpoint in any case and leaves NULL. */
+tutti_status tutti_checkpoint_finish(tutti_checkpoint **checkpoint, const char *state,
                                      tutti_checkpoint_finish_options options) TUTTI_MUST_CHECK;
 
-/* Closes without finishing and frees: the other ranks after flush, everybody after a failure. The
- * rank that creates removes the temporary directory. */
+/* Closes without finishing and frees: the other ranks after flush, everybody after a failure. Rank
+ * 0 removes the temporary directory. */
 void tutti_checkpoint_abandon(tutti_checkpoint **checkpoint);
 
 /* Makes RUN/best point to the checkpoint of 'step', which the latest state calls the best, if it is

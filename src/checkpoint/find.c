@@ -15,7 +15,7 @@
 #include "format/file.h"
 
 const char *const tutti_checkpoint_files[TUTTI_CHECKPOINT_FILES] = {
-    "model.safetensors", "optimizer.safetensors", "state.json"};
+    "model.safetensors", "optimizer.safetensors", TUTTI_STATE_FILE};
 
 /* ---- Names -------------------------------------------------------------------------------- */
 

@@ -1,10 +1,15 @@
 #include "checkpoint/keeper.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/names.h"
 #include "checkpoint/tensors.h"
+
+/* A network's file system may show a file to others late. */
+enum { MARK_SECONDS = 90 };
 
 tutti_status tutti_keeper_create(tutti_keeper **out, tutti_comm *comm, tutti_session *session,
                                  const tutti_log *log)
@@ -30,25 +35,58 @@ void tutti_keeper_destroy(tutti_keeper **keeper)
     *keeper = NULL;
 }
 
+/* Collective. Rank 0 makes the directory, under a name that the others learn from it. */
+static tutti_status begin(tutti_keeper *k, const char *run, int64_t step, tutti_checkpoint **out)
+{
+    char name[TUTTI_TEMPORARY_BYTES] = "";
+    const tutti_checkpoint_spec spec = {
+        .run = run,
+        .step = step,
+        .layouts = {k->layouts[TUTTI_PART_MODEL], k->layouts[TUTTI_PART_OPTIMIZER]},
+        .rank = tutti_comm_rank(k->comm),
+        .ranks = tutti_comm_size(k->comm),
+        .name = name,
+    };
+    tutti_status s = TUTTI_OK;
+    if (spec.rank == 0) s = tutti_checkpoint_begin(out, &spec);
+    if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK || spec.ranks == 1) return s;
+    if (spec.rank == 0) snprintf(name, sizeof name, "%s", tutti_checkpoint_name(*out));
+    TUTTI_TRY(tutti_comm_broadcast(k->comm, 0, name, sizeof name));
+    if (spec.rank) s = tutti_checkpoint_begin(out, &spec);
+    return tutti_comm_agree(k->comm, s);
+}
+
+/* All ranks have flushed and agreed on it: their marks are there, or will be seen. */
+static tutti_status finish(tutti_checkpoint **ck, const char *state,
+                           tutti_checkpoint_finish_options options)
+{
+    bool all = false;
+    for (int i = 0; i < MARK_SECONDS * 10; i++) {
+        TUTTI_TRY(tutti_checkpoint_is_flushed(*ck, &all));
+        if (all) return tutti_checkpoint_finish(ck, state, options);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    return tutti_fail(TUTTI_IO,
+                      "'%s': not all ranks' pieces appear: do all ranks see the same "
+                      "directory?",
+                      tutti_checkpoint_name(*ck));
+}
+
 tutti_status tutti_keeper_save(tutti_keeper *k, const char *run, const tutti_state *state,
                                tutti_checkpoint_finish_options options)
 {
     tutti_checkpoint *ck = NULL;
-    const bool creates = tutti_comm_rank(k->comm) == 0;
+    char *text = NULL;
     tutti_status s = tutti_tensors_create_collects(k);
-    if (s == TUTTI_OK && creates)
-        s = tutti_checkpoint_begin(&ck, run, state->step, k->layouts[TUTTI_PART_MODEL],
-                                   k->layouts[TUTTI_PART_OPTIMIZER], true);
+    if (s == TUTTI_OK) s = tutti_state_text(&text, state);
     if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
-    if (!creates)
-        s = tutti_checkpoint_begin(&ck, run, state->step, k->layouts[TUTTI_PART_MODEL],
-                                   k->layouts[TUTTI_PART_OPTIMIZER], false);
-    if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
+    if ((s = begin(k, run, state->step, &ck)) != TUTTI_OK) goto out;
     if ((s = tutti_comm_agree(k->comm, tutti_tensors_write(k, ck))) != TUTTI_OK) goto out;
-    if (creates) s = tutti_checkpoint_finish(&ck, state, options);
+    if (tutti_comm_rank(k->comm) == 0) s = finish(&ck, text, options);
     s = tutti_comm_agree(k->comm, s);
 out:
     tutti_checkpoint_abandon(&ck);
+    tutti_free(text);
     return s;
 }
 

@@ -2,11 +2,14 @@
 #ifndef TUTTI_CHECKPOINT_NAMES_H
 #define TUTTI_CHECKPOINT_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 #include "checkpoint/files.h"
 
-#define TUTTI_SUMS_FILE "SHA256SUMS"
+#define TUTTI_SUMS_FILE  "SHA256SUMS"
+#define TUTTI_STATE_FILE "state.json"
+#define TUTTI_MARK       "rank_" /* how the marks of ranks that have flushed begin */
 
 enum {
     TUTTI_CHECKPOINT_FILES = 3,
@@ -26,5 +29,17 @@ tutti_status tutti_checkpoint_steps(int64_t **out, int *count, const char *run) 
 
 /* Where a link of the run ("latest", "best") points to; -1: nowhere. */
 int64_t tutti_checkpoint_link(const char *run, const char *link);
+
+/* ---- temporary.c ---- */
+
+enum { TUTTI_TEMPORARY_BYTES = 160 };
+
+/* "step_00001200.node7-4711-9f86d081.tmp" for "step_00001200": host, pid and chance, so that no two
+ * processes ever make the same name. */
+void tutti_temporary_name(char out[TUTTI_TEMPORARY_BYTES], const char *what);
+
+/* Is this entry of a run's directory a temporary name whose maker is gone, or is this process? On
+ * another host that cannot be seen; 'alone', nobody else writes in this run, so it is. */
+bool tutti_temporary_is_left(const char *entry, bool alone);
 
 #endif

@@ -12,28 +12,45 @@
 /* Files that are open elsewhere when they are removed; NFS removes them itself, later. */
 #define SILLY_RENAMED ".nfs"
 
+static bool is_mark(const char *name)
+{
+    return strncmp(name, TUTTI_MARK, strlen(TUTTI_MARK)) == 0;
+}
+
 static bool is_ours(const char *name)
 {
     for (int i = 0; i < TUTTI_CHECKPOINT_FILES; i++)
         if (strcmp(name, tutti_checkpoint_files[i]) == 0) return true;
-    return strcmp(name, TUTTI_SUMS_FILE) == 0;
+    return strcmp(name, TUTTI_SUMS_FILE) == 0 || is_mark(name);
 }
 
-/* Removes what is ours from the directory, and the directory. Are there strangers' files in it? */
-static bool remove_ours(const char *path)
+/* Removes the files that 'which' names. Are there others? */
+static bool remove_files(const char *path, bool (*which)(const char *name))
 {
-    bool strangers = false;
+    bool others = false;
     DIR *dir = opendir(path);
     if (!dir) return false;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         const char *name = entry->d_name;
         char file[TUTTI_PATH_BYTES];
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-        if (!is_ours(name)) strangers |= strncmp(name, SILLY_RENAMED, strlen(SILLY_RENAMED)) != 0;
+        if (!which(name)) others |= strncmp(name, SILLY_RENAMED, strlen(SILLY_RENAMED)) != 0;
         else if (tutti_checkpoint_path(file, path, name, "") == TUTTI_OK) unlink(file);
     }
     closedir(dir);
+    return others;
+}
+
+/* Removes what is ours from the directory, and the directory. Are there strangers' files in it? */
+static bool remove_ours(const char *path)
+{
+    const bool strangers = remove_files(path, is_ours);
     return rmdir(path) && strangers;
+}
+
+void tutti_checkpoint_remove_marks(const char *path)
+{
+    remove_files(path, is_mark);
 }
 
 void tutti_checkpoint_discard(const char *run, const char *name, const tutti_log *log)
@@ -51,10 +68,10 @@ void tutti_checkpoint_discard(const char *run, const char *name, const tutti_log
 /* A finished checkpoint stops being one before its first file goes. */
 static void remove_checkpoint(const char *run, int64_t step, const tutti_log *log)
 {
-    char name[TUTTI_STEP_NAME_BYTES], doomed_name[TUTTI_STEP_NAME_BYTES + 8];
+    char name[TUTTI_STEP_NAME_BYTES], doomed_name[TUTTI_TEMPORARY_BYTES];
     char path[TUTTI_PATH_BYTES], doomed[TUTTI_PATH_BYTES];
     tutti_checkpoint_step_name(name, step);
-    snprintf(doomed_name, sizeof doomed_name, "%s.tmp", name);
+    tutti_temporary_name(doomed_name, name);
     if (tutti_checkpoint_path(path, run, name, "") != TUTTI_OK ||
         tutti_checkpoint_path(doomed, run, doomed_name, "") != TUTTI_OK)
         return;
@@ -75,24 +92,15 @@ void tutti_checkpoint_remove_old(const char *run, int64_t step,
     tutti_free(steps);
 }
 
-/* Is it "step_00000100.tmp" or "step_00000100.replaced"? */
-static bool is_unfinished(const char *entry)
+void tutti_checkpoint_remove_unfinished(const char *run, bool alone)
 {
-    static const char *const suffixes[] = {".tmp", ".replaced"};
-    char name[TUTTI_STEP_NAME_BYTES];
-    const size_t n = strcspn(entry, ".");
-    if (n >= sizeof name) return false;
-    memcpy(name, entry, n);
-    name[n] = 0;
-    if (tutti_checkpoint_step_of(name) < 0) return false;
-    return strcmp(entry + n, suffixes[0]) == 0 || strcmp(entry + n, suffixes[1]) == 0;
-}
-
-void tutti_checkpoint_remove_unfinished(const char *run)
-{
+    char path[TUTTI_PATH_BYTES];
     DIR *dir = opendir(run);
     if (!dir) return;
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_unfinished(entry->d_name)) tutti_checkpoint_discard(run, entry->d_name, NULL);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (!tutti_temporary_is_left(entry->d_name, alone)) continue;
+        if (tutti_checkpoint_path(path, run, entry->d_name, "") == TUTTI_OK && unlink(path))
+            tutti_checkpoint_discard(run, entry->d_name, NULL);
+    }
     closedir(dir);
 }

@@ -18,7 +18,10 @@ void tutti_checkpoint_discard(const char *run, const char *name, const tutti_log
 void tutti_checkpoint_remove_old(const char *run, int64_t step,
                                  const tutti_checkpoint_finish_options *options);
 
-/* What crashes have left in the run. */
-void tutti_checkpoint_remove_unfinished(const char *run);
+/* What crashes have left in the run; 'alone' as in tutti_temporary_is_left. */
+void tutti_checkpoint_remove_unfinished(const char *run, bool alone);
+
+/* The marks of ranks in an unfinished checkpoint. */
+void tutti_checkpoint_remove_marks(const char *path);
 
 #endif

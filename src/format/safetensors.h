@@ -59,14 +59,20 @@ int tutti_safetensors_layout_count(const tutti_safetensors_layout *layout);
 const tutti_tensor_spec *tutti_safetensors_layout_tensor(const tutti_safetensors_layout *layout,
                                                          int tensor);
 uint64_t tutti_safetensors_layout_bytes(const tutti_safetensors_layout *layout); /* the file's */
+uint64_t tutti_safetensors_layout_begin(const tutti_safetensors_layout *layout,
+                                        int tensor); /* its first byte in the file */
 
-/* A file being written. One writer creates it (header and full length); the others open what must
- * already exist: the one that creates must have returned from open before they call it. Ranges of
- * different writers may share a page but not an element. Borrows the layout. */
+/* The file's first bytes, up to the first tensor. */
+const char *tutti_safetensors_layout_header(const tutti_safetensors_layout *layout, size_t *length);
+
+/* A file being written, by one process or several, each with its own writer. They may open it in
+ * any order: whoever finds no file makes it, in its full length; the one with 'first' writes the
+ * header. A file that is there must be theirs. Ranges of different writers may share a page but not
+ * an element. Borrows the layout. */
 typedef struct tutti_safetensors_writer tutti_safetensors_writer;
 tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const char *path,
                                            const tutti_safetensors_layout *layout,
-                                           bool creates) TUTTI_MUST_CHECK;
+                                           bool first) TUTTI_MUST_CHECK;
 
 /* Writes elements first .. first+count-1 of tensor number 'tensor' of the layout. */
 tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tensor, int64_t first,

@@ -178,6 +178,17 @@ const tutti_tensor_spec *tutti_safetensors_layout_tensor(const tutti_safetensors
     return &layout->tensors[tensor];
 }
 
+uint64_t tutti_safetensors_layout_begin(const tutti_safetensors_layout *layout, int tensor)
+{
+    return layout->begin[tensor];
+}
+
+const char *tutti_safetensors_layout_header(const tutti_safetensors_layout *layout, size_t *length)
+{
+    *length = layout->header.length;
+    return layout->header.data;
+}
+
 uint64_t tutti_safetensors_layout_bytes(const tutti_safetensors_layout *layout)
 {
     return layout->begin[layout->count];
@@ -185,41 +196,31 @@ uint64_t tutti_safetensors_layout_bytes(const tutti_safetensors_layout *layout)
 
 /* ---- Writer ------------------------------------------------------------------------------- */
 
-static tutti_status start_file(tutti_safetensors_writer *w)
+static tutti_status start_file(const tutti_safetensors_writer *w, bool first)
 {
     const tutti_safetensors_layout *layout = w->layout;
     if (ftruncate(w->fd, (off_t)tutti_safetensors_layout_bytes(layout)))
         return tutti_file_failure("lengthen", w->path);
+    if (!first) return TUTTI_OK;
     return tutti_file_write_at(w->fd, w->path, layout->header.data, layout->header.length, 0);
 }
 
-static tutti_status check_started_file(const tutti_safetensors_writer *w)
-{
-    struct stat info;
-    if (fstat(w->fd, &info)) return tutti_file_failure("read", w->path);
-    if ((uint64_t)info.st_size != tutti_safetensors_layout_bytes(w->layout))
-        return tutti_fail(TUTTI_MISMATCH,
-                          "'%s' has %lld bytes here, not the %" PRIu64
-                          " it was created with: do all ranks see the same directory?",
-                          w->path, (long long)info.st_size,
-                          tutti_safetensors_layout_bytes(w->layout));
-    return TUTTI_OK;
-}
-
 tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const char *path,
-                                           const tutti_safetensors_layout *layout, bool creates)
+                                           const tutti_safetensors_layout *layout, bool first)
 {
     tutti_safetensors_writer *w = NULL;
     tutti_status s = tutti_alloc(&w, 1, sizeof *w);
     if (s) return s;
     *w = (tutti_safetensors_writer){.layout = layout, .fd = -1};
     if ((s = tutti_strdup(&w->path, path))) goto out;
-    w->fd = open(path, creates ? O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0666);
+    w->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd < 0) {
-        s = tutti_file_failure(creates ? "create" : "open", path);
+        s = tutti_file_failure("create", path);
+        if (!first)
+            s = tutti_fail(s, "%s: do all ranks see the same directory?", tutti_message());
         goto out;
     }
-    if ((s = creates ? start_file(w) : check_started_file(w))) goto out;
+    if ((s = start_file(w, first))) goto out;
     *out = w;
     w = NULL;
 out:
