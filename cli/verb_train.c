@@ -25,6 +25,8 @@ static const cli_option options[] = {
      .help = "fashion-mnist, idx:DIR, cifar10:DIR, images:DIR, kaldi:..., synthetic"},
     {"run|checkpoint-dir|ckpt-dir", CLI_TEXT, TO(run), .value = "DIR",
      .help = "keep checkpoints and metrics here"},
+    {"overwrite",          CLI_FLAG, TO(overwrite),
+     .help = "a run that is in --run already is moved to DIR.old"},
     {"batch-size|mini-batch-size|b", CLI_INT, TO(batch_size), 1, 1 << 24,
      .help = "samples per step, all ranks together", .otherwise = "the net's"},
     {"epochs|num-epochs",  CLI_REAL, TO(epochs), 1e-6, 1e6,
@@ -130,6 +132,11 @@ static int run(const cli_call *call)
                            given->comm_core);
     if (o.weights && o.resume)
         return cli_misused(call, "--weights starts anew, --resume goes on: give only one of them");
+    if (o.overwrite && (!o.run || (o.resume && !strcmp(o.resume, "auto"))))
+        return cli_misused(call, o.run
+                                     ? "--overwrite starts anew, --resume auto goes on: give only "
+                                       "one of them"
+                                     : "--overwrite needs --run");
     const tutti_status s = tutti_train(&o, &result);
     if (s == TUTTI_OK) return 0;
     const bool was_said = result.ranks > 1 && (s == TUTTI_INTERRUPTED || s == TUTTI_DIVERGED);

@@ -28,6 +28,7 @@ typedef struct tutti_train_options {
     const char *net;  /* a name of the zoo, or a path */
     const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md */
     const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
+    bool overwrite;   /* a run that is there already is moved to run.old, not refused */
 
     int batch_size;          /* of all ranks together; 0: the net's [64] */
     double epochs;           /* 0: the net's [10]; fractions are fine */

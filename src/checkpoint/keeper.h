@@ -6,7 +6,8 @@
  *   state.c     state.json
  *   files.c     the birth of a checkpoint: whole, or not there
  *   remove.c    its end, and that of what crashes leave
- *   find.c      the checkpoint that somebody means, and whether it is whole */
+ *   find.c      the checkpoint that somebody means, and whether it is whole
+ *   claim.c     whose the directory is */
 #ifndef TUTTI_CHECKPOINT_KEEPER_H
 #define TUTTI_CHECKPOINT_KEEPER_H
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "format/file.h"
 #include "train/signals.h"
 
 /* What the loop keeps in mind between steps. */
@@ -252,6 +251,7 @@ static tutti_status run_steps(tutti_run *run, loop *l)
     tutti_news news;
     while (!l->stops && tutti_session_steps(run->session) < run->settings.pace.steps) {
         TUTTI_TRY(fatal(run, one_step(run, l, &news)));
+        TUTTI_TRY(fatal(run, tutti_claim_check(run->claim)));
         TUTTI_TRY(take_news(run, l, &news));
         TUTTI_TRY(between_steps(run, l));
     }
@@ -259,6 +259,17 @@ static tutti_status run_steps(tutti_run *run, loop *l)
 }
 
 /* ---- the whole call ---- */
+
+/* As late as possible: everything that could refuse to begin has been asked. */
+static tutti_status move_away(tutti_run *run)
+{
+    char old[TUTTI_PATH_BYTES];
+    if (!tutti_claim_holds_run(run->claim)) return TUTTI_OK;
+    TUTTI_TRY(tutti_claim_old_name(old, run->claim));
+    TUTTI_TRY(tutti_claim_clear(run->claim));
+    tutti_info(&run->log, "the run that was in '%s' is in '%s' now", run->options->run, old);
+    return TUTTI_OK;
+}
 
 static tutti_status open_outputs(tutti_run *run)
 {
@@ -270,7 +281,7 @@ static tutti_status open_outputs(tutti_run *run)
                                         &run->settings.pace, step,
                                         tutti_net_input(run->net).h > 1 ? "img" : "frames"));
     if (!o->run) return TUTTI_OK;
-    TUTTI_TRY(tutti_file_make_directories(o->run));
+    if (o->overwrite) TUTTI_TRY(move_away(run));
     TUTTI_TRY(tutti_checkpoint_mend_best(o->run, tutti_run_best_step(run)));
     return tutti_metrics_open(&run->metrics, o->run, step, &run->log);
 }

@@ -22,6 +22,42 @@ static tutti_status open_rank(tutti_run *run)
     return TUTTI_OK;
 }
 
+/* ---- the directory ---- */
+
+static bool goes_on(const tutti_run *run)
+{
+    const char *resume = run->options->resume;
+    return resume && (!strcmp(resume, "auto") || tutti_claim_has(run->claim, resume));
+}
+
+/* A directory that holds a run is for going on with it, or for --overwrite. */
+static tutti_status check_claim(const tutti_run *run)
+{
+    char old[TUTTI_PATH_BYTES];
+    const tutti_train_options *o = run->options;
+    if (!tutti_claim_holds_run(run->claim)) return TUTTI_OK;
+    if (goes_on(run))
+        return o->overwrite ? tutti_fail(TUTTI_ARGUMENT,
+                                         "--overwrite would move away what --resume "
+                                         "%s goes on with: give another --run",
+                                         o->resume)
+                            : TUTTI_OK;
+    if (o->overwrite) return TUTTI_OK;
+    TUTTI_TRY(tutti_claim_old_name(old, run->claim));
+    return tutti_fail(TUTTI_OTHER_RUN,
+                      "'%s' holds another run: go on with it (--resume auto), give another --run, "
+                      "or --overwrite, which moves it to '%s'",
+                      o->run, old);
+}
+
+/* Only one rank writes names into the directory. */
+static tutti_status claim_directory(tutti_run *run)
+{
+    if (!run->options->run || run->me.rank != 0) return TUTTI_OK;
+    TUTTI_TRY(tutti_claim_open(&run->claim, run->options->run, &run->log));
+    return check_claim(run);
+}
+
 /* ---- the net and the data ---- */
 
 static uint64_t first_64_bits(const char *hex)
@@ -211,6 +247,7 @@ static tutti_status open_trace(tutti_run *run)
 static tutti_status open_parts(tutti_run *run, bool evaluates_only)
 {
     TUTTI_TRY(open_rank(run));
+    if (!evaluates_only) TUTTI_TRY(tutti_comm_agree(run->me.comm, claim_directory(run)));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_net_and_data(run)));
     TUTTI_TRY(check_same_everywhere(run));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, measure_peak(run)));
@@ -243,5 +280,6 @@ void tutti_run_close(tutti_run *run)
     tutti_forecast_deinit(&run->forecast);
     tutti_data_close(&run->data);
     tutti_net_destroy(&run->net);
+    tutti_claim_close(&run->claim);
     tutti_rank_close(&run->me);
 }

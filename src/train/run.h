@@ -15,6 +15,7 @@
 
 #include <tutti/train.h>
 #include "base/hash.h"
+#include "checkpoint/claim.h"
 #include "checkpoint/keeper.h"
 #include "data/loader.h"
 #include "format/metrics.h"
@@ -48,7 +49,8 @@ typedef struct tutti_run {
     tutti_settings settings;
     tutti_log log;
     tutti_rank me;
-    double peak; /* FLOP/s of all threads of all ranks */
+    tutti_claim *claim; /* rank 0's, of the directory it keeps the run in */
+    double peak;        /* FLOP/s of all threads of all ranks */
     tutti_net *net;
     char net_hash[TUTTI_HASH_HEX];
     tutti_data *data;
