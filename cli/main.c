@@ -1,6 +1,8 @@
 /* The program: finds the verb, reads its options, runs it. Exit codes: see tutti(1). */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -93,8 +95,16 @@ static int dispatch(int argc, char **argv)
     return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(argv[1]);
 }
 
+/* A file that is opened where a standard stream should be would get what is printed. */
+static void open_missing_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) _exit(1);
+}
+
 int main(int argc, char **argv)
 {
+    open_missing_streams();
     const int code = dispatch(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {
         perror("tutti: standard output");
