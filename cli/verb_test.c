@@ -36,7 +36,8 @@ static int run(const cli_call *call)
     o.show = stdout;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     const tutti_status s = tutti_test(&o, &result);
-    return s == TUTTI_OK ? 0 : cli_failed(call, s);
+    if (s == TUTTI_OK) return 0;
+    return result.was_said ? tutti_status_exit_code(s) : cli_failed(call, s);
 }
 
 const cli_verb cli_verb_test = {

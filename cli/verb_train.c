@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,10 +138,10 @@ static int run(const cli_call *call)
                                      ? "--overwrite starts anew, --resume auto goes on: give only "
                                        "one of them"
                                      : "--overwrite needs --run");
+    signal(SIGPIPE, SIG_IGN); /* a training goes on when nobody looks on: '| head' */
     const tutti_status s = tutti_train(&o, &result);
     if (s == TUTTI_OK) return 0;
-    const bool was_said = result.ranks > 1 && (s == TUTTI_INTERRUPTED || s == TUTTI_DIVERGED);
-    const int code = was_said ? tutti_status_exit_code(s) : cli_failed(call, s);
+    const int code = result.was_said ? tutti_status_exit_code(s) : cli_failed(call, s);
     return s == TUTTI_INTERRUPTED ? result.exit_code : code;
 }
 

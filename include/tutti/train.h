@@ -79,10 +79,11 @@ typedef struct tutti_train_result {
     double seconds;    /* of the training steps of this call */
     double samples_per_s;
     int exit_code; /* 0, or what a program stopped by a signal should end with */
+    bool was_said; /* one of several ranks has logged why the call failed, for all of them */
 } tutti_train_result;
 
 /* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is filled then, too.
- * With several ranks, rank 0 logs why a run was interrupted or diverged, and all return it. */
+ * With several ranks all return the status of the one that failed, and rank 0 logs its sentence. */
 TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 

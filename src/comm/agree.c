@@ -15,6 +15,7 @@ enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48
 struct tutti_agreement {
     tutti_exchange *x;
     int32_t *status;
+    tutti_status failure; /* of the lowest rank that failed in the last one */
 };
 
 static tutti_status even_cuts(size_t **out, int members, size_t bytes)
@@ -104,10 +105,19 @@ tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine)
     char sentence[SENTENCE_BYTES] = "";
     if (mine != TUTTI_OK) snprintf(sentence, sizeof sentence, "%s", tutti_message());
     a->status[comm->rank] = (int32_t)mine;
+    a->failure = TUTTI_OK;
     TUTTI_TRY(tutti_exchange_run(a->x));
     for (int r = 0; r < comm->size; r++)
-        if (a->status[r] != TUTTI_OK) return pass_on(comm, r, mine, sentence);
+        if (a->status[r] != TUTTI_OK) {
+            a->failure = (tutti_status)a->status[r];
+            return pass_on(comm, r, mine, sentence);
+        }
     return TUTTI_OK;
+}
+
+tutti_status tutti_comm_failure(const tutti_comm *comm)
+{
+    return comm->agreement->failure;
 }
 
 tutti_status tutti_comm_barrier(tutti_comm *comm)

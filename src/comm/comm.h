@@ -99,6 +99,10 @@ const char *tutti_comm_library(void);
  * next collective, or the others wait until the stall limit. */
 tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine) TUTTI_MUST_CHECK;
 
+/* The status of the lowest rank that failed in the last agreement, the same on all ranks; TUTTI_OK
+ * if none did. */
+tutti_status tutti_comm_failure(const tutti_comm *comm);
+
 /* Collective. */
 tutti_status tutti_comm_barrier(tutti_comm *comm) TUTTI_MUST_CHECK;
 

@@ -207,10 +207,8 @@ static tutti_status flush(output *o)
         done += (size_t)n;
     }
     const tutti_status s = n < 0 ? tutti_file_failure("write", o->path) : TUTTI_OK;
-    const size_t left = o->waits.length - done;
-    if (left) memmove(o->waits.data, o->waits.data + done, left + 1);
-    else tutti_string_clear(&o->waits);
-    o->waits.length = left;
+    o->waits.length -= done;
+    if (done) memmove(o->waits.data, o->waits.data + done, o->waits.length + 1);
     return s;
 }
 

@@ -4,9 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "train/signals.h"
+
+enum { LAST_TRIES = 3, RETRY_SECONDS = 30 };
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
@@ -16,6 +20,11 @@ typedef struct loop {
     int64_t first_step;
     unsigned asked;
     bool stops;
+    bool owes; /* a checkpoint that the disk had no room for */
+    char why[256];
+    tutti_rhythm retry;
+    double kept_top1; /* of the best checkpoint on the disk, and its step */
+    int64_t kept_step;
 } loop;
 
 static double epoch_of(const tutti_run *run, int64_t step)
@@ -102,6 +111,10 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
         .comm_exposed = run->me.size > 1 ? news->exposed / seconds : NAN,
     };
     tutti_progress_step(run->progress, &now);
+    const int why = tutti_progress_failure(run->progress);
+    if (why)
+        tutti_warn(&run->log, "what is shown cannot be written (%s); training goes on without it",
+                   strerror(why));
 }
 
 static void write_step(tutti_run *run, const tutti_news *news, double seconds)
@@ -211,12 +224,57 @@ static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
 }
 
 /* A reader who sees a checkpoint finds the rows that lead to it. */
+static tutti_status write_checkpoint(tutti_run *run)
+{
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_metrics_sync(run->metrics)));
+    return tutti_run_save(run);
+}
+
+static void keep_best(const tutti_run *run, loop *l)
+{
+    l->kept_top1 = run->score.best_top1;
+    l->kept_step = run->score.best_step;
+}
+
+static void take_success(tutti_run *run, loop *l)
+{
+    if (l->owes && run->me.rank == 0) tutti_info(&run->log, "checkpoints are written again");
+    l->owes = false;
+    keep_best(run, l);
+}
+
+/* What is not on the disk cannot be the best. */
+static void go_without(tutti_run *run, loop *l)
+{
+    if (!l->owes && run->me.rank == 0)
+        tutti_warn(&run->log, "%s; training goes on, and the checkpoint is tried again",
+                   tutti_message());
+    l->owes = true;
+    snprintf(l->why, sizeof l->why, "%s", tutti_message());
+    tutti_rhythm_mark(&l->retry, tutti_now());
+    run->score.best_top1 = l->kept_top1;
+    run->score.best_step = l->kept_step;
+}
+
+/* A full disk is no reason to end: whoever clears it up has the next checkpoint. */
 static tutti_status save(tutti_run *run, loop *l)
 {
     TUTTI_TRY(settle(run, l));
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_metrics_sync(run->metrics)));
-    TUTTI_TRY(tutti_run_save(run));
+    const tutti_status s = write_checkpoint(run);
     tutti_rhythm_mark(&l->checkpoint, tutti_now());
+    if (s == TUTTI_OK) take_success(run, l);
+    else if (tutti_comm_failure(run->me.comm) == TUTTI_DISK_FULL) go_without(run, l);
+    else return s;
+    return TUTTI_OK;
+}
+
+static tutti_status save_last(tutti_run *run, loop *l)
+{
+    TUTTI_TRY(save(run, l));
+    for (int i = 1; i < LAST_TRIES && l->owes; i++) {
+        sleep(1);
+        TUTTI_TRY(save(run, l));
+    }
     return TUTTI_OK;
 }
 
@@ -240,8 +298,10 @@ static tutti_status between_steps(tutti_run *run, loop *l)
         if (due || last) TUTTI_TRY(evaluate(run, l, &best));
     }
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
+    if (l->stops) return save_last(run, l);
     TUTTI_TRY(is_due(run, &l->checkpoint, &due));
-    if (due || best || l->stops || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(run, l));
+    if (l->owes && !due) TUTTI_TRY(is_due(run, &l->retry, &due));
+    if (due || best || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(run, l));
     l->asked &= TUTTI_ASKED_STOP;
     return TUTTI_OK;
 }
@@ -289,7 +349,40 @@ static tutti_status open_outputs(tutti_run *run)
 /* A fresh run keeps its beginning, so that anyone can start from the same weights. */
 static tutti_status save_beginning(tutti_run *run, loop *l)
 {
-    return tutti_session_steps(run->session) == 0 && run->options->run ? save(run, l) : TUTTI_OK;
+    keep_best(run, l);
+    if (tutti_session_steps(run->session) || !run->options->run) return TUTTI_OK;
+    return write_checkpoint(run);
+}
+
+static tutti_status flush_rows(tutti_run *run, int tries)
+{
+    tutti_status s = tutti_metrics_flush(run->metrics);
+    for (int i = 1; i < tries && s == TUTTI_DISK_FULL; i++) {
+        sleep(1);
+        s = tutti_metrics_flush(run->metrics);
+    }
+    return s;
+}
+
+/* How the run ended, once all is written that can be. */
+static tutti_status conclude(tutti_run *run, const loop *l)
+{
+    const int64_t done = tutti_session_steps(run->session);
+    const char *folder = run->options->run;
+    const tutti_status rows =
+        tutti_comm_agree(run->me.comm, flush_rows(run, l->owes ? 1 : LAST_TRIES));
+    if (l->owes)
+        return tutti_fail(TUTTI_DISK_FULL,
+                          "step %lld has no checkpoint: %s; make room and go on with --resume %s",
+                          (long long)done, l->why, folder);
+    if (rows != TUTTI_OK || done >= run->settings.pace.steps) return rows;
+    if (!folder)
+        return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped at step %lld; nothing is kept (no --run)",
+                          tutti_signals_name(l->asked), (long long)done);
+    return tutti_fail(TUTTI_INTERRUPTED,
+                      "%s: stopped at step %lld, checkpoint %s/step_%08lld; go on with --resume %s",
+                      tutti_signals_name(l->asked), (long long)done, folder, (long long)done,
+                      folder);
 }
 
 static tutti_status train(tutti_run *run, tutti_train_result *result)
@@ -300,6 +393,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
               .smooth_rate = NAN,
               .evaluation.every = run->settings.eval_every,
               .checkpoint.every = run->settings.checkpoint_every,
+              .retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
               .first_step = tutti_session_steps(run->session)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
     tutti_run_show_header(run);
@@ -328,32 +422,23 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
     };
     TUTTI_TRY(tutti_run_report(run, seconds, steps));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_run_compare(run, steps)));
-    if (done < run->settings.pace.steps)
-        return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped after step %lld%s%s",
-                          tutti_signals_name(l.asked), (long long)done,
-                          run->options->run ? "; go on with --resume " : "",
-                          run->options->run ? run->options->run : "");
-    return TUTTI_OK;
-}
-
-/* What all ranks return alike is said once, and before any of them can leave: the launcher ends
- * the others as soon as one exits with a failure. */
-static void say_for_all(const tutti_run *run)
-{
-    if (run->me.size > 1 && run->me.rank == 0) tutti_error(&run->log, "%s", tutti_message());
+    return conclude(run, &l);
 }
 
 tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
 {
     tutti_run run;
-    TUTTI_TRY(tutti_run_open(&run, options, false));
-    *result = (tutti_train_result){.rank = run.me.rank, .ranks = run.me.size};
-    tutti_status s = tutti_signals_open(run.me.rank == 0);
+    tutti_status s = tutti_run_open(&run, options, false);
+    *result =
+        (tutti_train_result){.rank = run.me.rank, .ranks = run.me.size, .was_said = run.was_said};
+    if (s != TUTTI_OK) return s;
+    s = tutti_signals_open(run.me.rank == 0);
     if (s == TUTTI_OK) {
         s = train(&run, result);
         tutti_signals_close();
     }
-    if (s == TUTTI_DIVERGED || s == TUTTI_INTERRUPTED) say_for_all(&run);
+    s = tutti_run_conclude(&run, s);
+    result->was_said = run.was_said;
     tutti_run_close(&run);
     return s;
 }

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "train/progress.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,6 +23,8 @@ struct tutti_progress {
     char unit[16];
     double started, printed; /* moments of tutti_now; printed < 0: not yet */
     char bar[LINE_BYTES];    /* what stands on the terminal's last line */
+    int failure;             /* errno, not asked for yet */
+    bool failed;
 };
 
 /* ---- Small texts -------------------------------------------------------------------------- */
@@ -142,12 +146,39 @@ static void clear_bar(tutti_progress *p)
     if (p->bar[0]) fputs("\r\033[K", p->options.stream);
 }
 
+/* What a full disk did not take is not tried again: the next line is as good. */
+static void flush(tutti_progress *p)
+{
+    FILE *stream = p->options.stream;
+    if (fflush(stream) == 0 && !ferror(stream)) return;
+    const bool is_full = errno == ENOSPC || errno == EDQUOT;
+    if (!p->failed) p->failure = errno;
+    p->failed = true;
+    __fpurge(stream);
+    clearerr(stream);
+    if (!is_full) p->options.stream = NULL;
+}
+
+int tutti_progress_failure(tutti_progress *progress)
+{
+    const int failure = progress ? progress->failure : 0;
+    if (progress) progress->failure = 0;
+    return failure;
+}
+
+void tutti_progress_end(tutti_progress *progress)
+{
+    if (!progress || !progress->options.stream || !progress->bar[0]) return;
+    fputc('\n', progress->options.stream);
+    progress->bar[0] = 0;
+    flush(progress);
+}
+
 void tutti_progress_destroy(tutti_progress **progress)
 {
     tutti_progress *p = *progress;
     if (!p) return;
-    if (p->bar[0]) fputc('\n', p->options.stream);
-    if (p->options.stream) fflush(p->options.stream);
+    tutti_progress_end(p);
     tutti_free(p);
     *progress = NULL;
 }
@@ -173,7 +204,7 @@ void tutti_progress_step(tutti_progress *progress, const tutti_progress_now *now
         write_log_line(line, p, now);
         fprintf(p->options.stream, "%s\n", line);
     }
-    fflush(p->options.stream);
+    flush(p);
 }
 
 void tutti_progress_say(tutti_progress *progress, const char *format, ...)
@@ -186,7 +217,7 @@ void tutti_progress_say(tutti_progress *progress, const char *format, ...)
     vfprintf(stream, format, args);
     va_end(args);
     fprintf(stream, "\n%s", progress->bar);
-    fflush(stream);
+    flush(progress);
 }
 
 void tutti_progress_facts(tutti_progress *progress, const char *title,

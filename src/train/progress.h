@@ -55,6 +55,13 @@ bool tutti_progress_due(const tutti_progress *progress, int64_t step);
 /* A whole line that stays, above the bar: evaluations, checkpoints, warnings. */
 void tutti_progress_say(tutti_progress *progress, const char *format, ...) TUTTI_PRINTF(2, 3);
 
+/* The bar has said its last: it stays where it is, and what is said comes below it. */
+void tutti_progress_end(tutti_progress *progress);
+
+/* Why the stream could not be written to (errno), once; 0: it could. Of a stream that is gone (a
+ * pipe without a reader) nothing more is asked. */
+int tutti_progress_failure(tutti_progress *progress);
+
 /* The header: lines "  net        lenet, 431,080 parameters", aligned; names until NULL. A
  * fact without a value is left out. */
 typedef struct tutti_progress_fact {

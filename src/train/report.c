@@ -146,11 +146,15 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     const double rate = (double)(steps * run->settings.batch) / run->times.stepping;
+    const int64_t done = tutti_session_steps(run->session), all = run->settings.pace.steps;
+    char how[64] = "done";
+    if (done < all)
+        snprintf(how, sizeof how, "stopped at step %lld of %lld", (long long)done, (long long)all);
     tutti_progress_say(
         run->progress,
-        "done: %lld steps in %s with evaluation and checkpoints, %.1f samples/s and %.1f %% of the "
+        "%s: %lld steps in %s with evaluation and checkpoints, %.1f samples/s and %.1f %% of the "
         "FMA peak without, %s at most",
-        (long long)steps, tutti_format_time(time, seconds), rate,
+        how, (long long)steps, tutti_format_time(time, seconds), rate,
         run->peak > 0 ? 100 * rate * (double)tutti_net_total(run->net).train_flops / run->peak
                       : NAN,
         tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
@@ -158,7 +162,12 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
 
 tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
 {
-    if (steps > 0) {
+    tutti_progress_end(run->progress);
+    if (!steps)
+        tutti_progress_say(run->progress,
+                           "already done: %lld steps; give more --steps or --epochs to go on",
+                           (long long)tutti_session_steps(run->session));
+    else {
         tutti_progress_say(run->progress, "  %-12s %9s %9s %9s %9s %9s  %s", "ms a step", "forward",
                            "weights", "data", "comm", "exposed", "sent");
         for (int i = 0; i < run->net->layer_count; i++) report_layer(run, i, (double)steps);

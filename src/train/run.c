@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "machine/peak.h"
 
@@ -264,9 +265,19 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, 
     *run = (tutti_run){.options = options,
                        .log = options->log,
                        .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .loss = NAN}};
-    const tutti_status s = open_parts(run, evaluates_only);
+    const tutti_status s = tutti_run_conclude(run, open_parts(run, evaluates_only));
     if (s != TUTTI_OK) tutti_run_close(run);
     return s;
+}
+
+tutti_status tutti_run_conclude(tutti_run *run, tutti_status status)
+{
+    if (status == TUTTI_OK || status == TUTTI_COMM || status == TUTTI_STALL) return status;
+    if (!run->me.comm || run->me.size == 1) return status;
+    if (run->me.rank == 0) tutti_error(&run->log, "%s", tutti_message());
+    run->was_said = true;
+    const tutti_status known = tutti_comm_failure(run->me.comm);
+    return status == TUTTI_PEER && known != TUTTI_OK ? known : status;
 }
 
 void tutti_run_close(tutti_run *run)

@@ -63,6 +63,7 @@ typedef struct tutti_run {
     tutti_progress *progress;
     tutti_trace *trace;
     tutti_run_times times;
+    bool was_said; /* why it failed, by rank 0 for all */
 } tutti_run;
 
 /* ---- run.c ---- */
@@ -72,6 +73,11 @@ typedef struct tutti_run {
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
                             bool evaluates_only) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
+
+/* Collective, unless communication itself failed. Before the run is closed: with several ranks all
+ * return what the one that failed does, and one of them says it before any can leave, because the
+ * launcher ends the others as soon as one exits with a failure. Gives that status. */
+tutti_status tutti_run_conclude(tutti_run *run, tutti_status status) TUTTI_MUST_CHECK;
 
 /* ---- checkpoints.c ---- */
 

@@ -56,8 +56,12 @@ static tutti_status test(tutti_run *run, tutti_train_result *result)
 tutti_status tutti_test(const tutti_train_options *options, tutti_train_result *result)
 {
     tutti_run run;
-    TUTTI_TRY(tutti_run_open(&run, options, true));
-    const tutti_status s = test(&run, result);
-    tutti_run_close(&run);
+    *result = (tutti_train_result){0};
+    tutti_status s = tutti_run_open(&run, options, true);
+    if (s == TUTTI_OK) {
+        s = tutti_run_conclude(&run, test(&run, result));
+        tutti_run_close(&run);
+    }
+    result->was_said = run.was_said;
     return s;
 }

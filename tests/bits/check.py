@@ -145,7 +145,8 @@ def check_channels(folder):
                    "--threads", "1", "--eval-every", "2steps"]
         for ranks in (1, 2, 3):
             def run(ranks=ranks, options=options):
-                same(train(folder / "one", 1, *options), train(folder / "many", ranks, *options))
+                same(train(folder / "one", 1, *options, "--overwrite"),
+                     train(folder / "many", ranks, *options, "--overwrite"))
             yield f"{channels} channels, {ranks} rank{'s' * (ranks > 1)}", run
 
 

@@ -20,6 +20,7 @@ NET = str(ROOT / "tests/nets/channels33.net")
 TRAIN = [TUTTI, "train", NET, "--data", "synthetic,train=256,test=8", "-t", "1", "--eval-every",
          "never", "--checkpoint-every", "20steps"]
 ENDLESS = ["--steps", "1000000"]
+SELDOM = ["--checkpoint-every", "1000steps"]
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
            OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
 HAS_MPI = "[X] MPI: Open MPI" in subprocess.run([TUTTI, "--check-build"], capture_output=True,
@@ -126,7 +127,8 @@ def check_in_use(scratch):
     if HAS_MPI:
         with training(scratch / "ranks", launcher=["mpirun", "-n", "2"]):
             done = train(scratch / "ranks", "--steps", 4, launcher=["mpirun", "-n", "2"])
-            expect("ranks in use", "is in use by process" in done.stderr, done)
+            expect("ranks in use", done.returncode == 7
+                   and done.stderr.count("is in use by process") == 1, done)
 
 
 def check_at_once(scratch):
@@ -142,8 +144,118 @@ def check_at_once(scratch):
                codes.count(0) == 1 and set(codes[1:]) <= {2, 7})
 
 
-CHECKS = [check_other_run, check_overwrite, check_in_use, check_at_once]
+@contextlib.contextmanager
+def small_disk(folder):
+    """A file system of 1 MiB, and a function that makes it larger."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=True)
+    try:
+        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def same_as_undisturbed(run, steps, scratch):
+    whole = scratch / "undisturbed"
+    train(whole, "--steps", steps, *SELDOM)
+    name = f"step_{steps:08}"
+    return contents(run / name) == contents(whole / name) and \
+        [row["step"] for row in metrics.rows(run) if row["phase"] == "train"] == \
+        list(range(1, steps + 1))
+
+
+def check_full_disk(scratch):
+    """Rows fill the disk. That does not end a training; what could not be written is written when
+    there is room, and if there never is, the end says so."""
+    if os.geteuid() != 0:
+        print("a full disk: not tried, it takes root")
+        return
+    steps = 8000
+    with small_disk(scratch / "disk") as enlarge:
+        run = scratch / "disk" / "run"
+        with open(scratch / "said", "w+") as said:
+            process = subprocess.Popen([*TRAIN, "--run", str(run), "--steps", str(steps), *SELDOM,
+                                        "-q"], stderr=said)
+            wait_until(lambda: "rows wait in memory" in (scratch / "said").read_text(),
+                       "a full disk")
+            enlarge()
+            code = process.wait()
+            text = (scratch / "said").read_text()
+        expect(f"a full disk ends nothing: {code} {text}", code == 0
+               and text.count("rows wait in memory") == 1
+               and text.count("the checkpoint is tried again") <= 1)
+        expect("nothing was lost", same_as_undisturbed(run, steps, scratch))
+    with small_disk(scratch / "full") as enlarge:
+        run = scratch / "full" / "run"
+        done = train(run, "--steps", steps, *SELDOM)
+        expect("full to the end", done.returncode == 8
+               and done.stderr.count("the checkpoint is tried again") == 1 and "step_" in os.readlink(run / "latest")
+               and "No space left on device" in done.stderr.splitlines()[-1], done)
+        enlarge()
+        done = train(run, "--steps", steps, "--resume", "auto")
+        expect("with room it goes on", done.returncode == 0, done)
+        expect("the same bits", contents(run / f"step_{steps:08}") ==
+               contents(scratch / "undisturbed" / f"step_{steps:08}"))
+
+
+def check_words(scratch):
+    """How a run ends, in words: done, stopped, already done."""
+    run = scratch / "run"
+    done = train(run, "--steps", 6)
+    expect("done", "\ndone: 6 steps" in done.stdout, done)
+    done = train(run, "--steps", 6, "--resume", "auto")
+    expect("already done", done.returncode == 0 and "already done: 6 steps" in done.stdout
+           and "--epochs" in done.stdout and "\ndone:" not in done.stdout, done)
+    for name, code in ("TERM", 143), ("USR1", 75):
+        with subprocess.Popen([*TRAIN, *ENDLESS, "--run", str(scratch / name)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            wait_until(lambda: (scratch / name / "step_00000020").exists(), "a checkpoint")
+            process.send_signal(getattr(signal, "SIG" + name))
+            shown, said = process.communicate()
+        step = os.readlink(scratch / name / "latest")
+        expect(f"SIG{name} stops: {process.returncode} {shown[-300:]} {said}",
+               process.returncode == code and "\ndone:" not in shown
+               and f"\nstopped at step {int(step[5:])} of 1000000: " in shown
+               and f"stopped at step {int(step[5:])}, checkpoint {scratch / name / step};" in said)
+
+
+def check_one_voice(scratch):
+    """What several ranks have to say is said once, and all end with the same code."""
+    if not HAS_MPI:
+        return
+    launcher = ["mpirun", "-n", "4"]
+    train(scratch / "run", "--steps", 2)
+    for words, code, sentence in ((["--steps", 4], 2, "holds another run"),
+                                  (["--resume", "auto", "--grains", 1], 2, "--grains"),
+                                  (["--overwrite", "--data", "idx:/nowhere"], 1, "/nowhere")):
+        done = train(scratch / "run", *words, launcher=launcher)
+        expect(f"four ranks: {words}", done.returncode == code
+               and done.stderr.count(sentence) == 1, done)
+
+
+def check_output(scratch):
+    """A training needs no one who looks on."""
+    words = " ".join([*TRAIN, "--steps", "40"])
+    for i, (after, what) in enumerate(((" | head -1", "head"), (" 0<&- 1>&- 2>&-", "descriptors"),
+                                       (" 1>&-", "output"), (" > /dev/full", "a full log"))):
+        run = scratch / str(i)
+        done = subprocess.run(["bash", "-c", f"set -o pipefail; {words} --run {run}{after}"],
+                              capture_output=True, text=True)
+        expect(f"{what}: the run goes on", done.returncode == 0
+               and (run / "step_00000040").exists(), done)
+        expect(f"{what}: it is said once", done.stderr.count("training goes on without it") ==
+               (what in ("head", "a full log")), done)
+        done = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=run / "latest",
+                              capture_output=True, text=True)
+        expect(f"{what}: the checkpoint is whole", done.returncode == 0, done)
+        expect(f"{what}: so are the rows", len(list(metrics.rows(run))) >= 40)
+
+
+CHECKS = [check_other_run, check_overwrite, check_in_use, check_at_once, check_full_disk,
+          check_words, check_one_voice, check_output]
 for check in CHECKS:
+    start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         check(pathlib.Path(folder).resolve())
+    print(f"{check.__name__}: {time.monotonic() - start:.1f} s")
 sys.exit(1 if FAILURES else 0)
