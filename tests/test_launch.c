@@ -20,7 +20,7 @@ static char *lookup(const char *name)
 
 static tutti_launch detect(const char *const *variables)
 {
-    tutti_launch launch = {NULL, -1};
+    tutti_launch launch = {NULL, -1, -1};
     environment = variables;
     assert_int_equal(TUTTI_OK, tutti_launch_detect(&launch, lookup));
     return launch;
@@ -45,6 +45,9 @@ static void launchers_are_recognised(void **state)
     const tutti_launch srun = detect(ENV("PMIX_RANK", "0", "SLURM_STEP_NUM_TASKS", "16"));
     assert_non_null(srun.launcher);
     assert_int_equal(0, srun.size); /* it does not say */
+    assert_int_equal(0, srun.rank);
+    assert_int_equal(3, detect(ENV("PMI_RANK", "3", "PMI_SIZE", "8")).rank);
+    assert_int_equal(-1, detect(ENV("SMPI_GLOBAL_SIZE", "128")).rank);
 }
 
 static void a_batch_script_is_not_a_launcher(void **state)

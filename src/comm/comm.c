@@ -25,6 +25,8 @@
 #include "comm/common.h"
 #include "comm/launch.h"
 #include "comm/comm_core.h"
+#include "comm/outlast.h"
+#include "comm/process.h"
 #include "comm/stall.h"
 
 enum {
@@ -128,14 +130,13 @@ static tutti_status check_size(const tutti_launch *launch, int size)
 
 static tutti_status join(tutti_comm *comm)
 {
-    tutti_launch launch;
-    TUTTI_TRY(tutti_launch_detect(&launch, getenv));
-    const bool is_job = launch.launcher && launch.size != 1; /* one rank needs no MPI */
+    const tutti_launch *const launch = &comm->launch;
+    const bool is_job = launch->launcher && launch->size != 1; /* one rank needs no MPI */
     TUTTI_TRY(tutti_transport_open(&comm->engine.transport, is_job, comm->has_thread));
     comm->rank = tutti_transport_rank(comm->engine.transport);
     comm->size = tutti_transport_size(comm->engine.transport);
     if (comm->size >= MANY_RANKS && !comm->options.chunks_in_flight) comm->engine.budget /= 2;
-    return check_size(&launch, comm->size);
+    return check_size(launch, comm->size);
 }
 
 static void *thread_main(void *arg)
@@ -150,6 +151,8 @@ static void *thread_main(void *arg)
     tutti_bell_ring(&comm->engine.finished);
     if (is_open) serve(comm);
     tutti_transport_close(&comm->engine.transport);
+    atomic_store(&comm->is_closed, 1);
+    tutti_bell_ring(&comm->engine.finished);
     return NULL;
 }
 
@@ -249,7 +252,7 @@ static void name_host(char *name, size_t size, const tutti_comm_world *world)
 static tutti_status introduce(tutti_comm *comm)
 {
     TUTTI_TRY(tutti_alloc(&comm->peers, (size_t)comm->size, sizeof *comm->peers));
-    tutti_peer me = {.pid = (int)getpid()};
+    tutti_peer me = {.pid = (int)getpid(), .space = tutti_process_space()};
     name_host(me.host, sizeof me.host, comm->options.world);
     TUTTI_TRY(tutti_comm_allgather(comm, &me, sizeof me, comm->peers));
     for (int r = 0; r < comm->size; r++) {
@@ -263,12 +266,12 @@ static tutti_status introduce(tutti_comm *comm)
 
 static tutti_status start_engine(tutti_comm *comm)
 {
+    TUTTI_TRY(tutti_launch_detect(&comm->launch, getenv));
     if (!comm->has_thread) return join(comm);
-    if (pthread_create(&comm->thread, NULL, thread_main, comm)) {
-        comm->has_thread = false;
+    if (pthread_create(&comm->thread, NULL, thread_main, comm))
         return tutti_fail(TUTTI_MEMORY, "cannot start the communication thread");
-    }
-    TUTTI_TRY(tutti_comm_await(comm, &comm->is_open, 1));
+    comm->is_started = true;
+    tutti_outlast(comm, &comm->is_open, "MPI_Init");
     return comm->open_status == TUTTI_OK ? TUTTI_OK
                                          : tutti_fail(comm->open_status, "%s", comm->open_sentence);
 }
@@ -305,11 +308,12 @@ tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options
 
 static void stop_thread(tutti_comm *comm)
 {
-    if (!comm->has_thread) {
+    if (!comm->is_started) {
         tutti_transport_close(&comm->engine.transport);
         return;
     }
     if (comm->open_status == TUTTI_OK) tutti_comm_submit(comm, TUTTI_COMMAND_STOP, NULL);
+    tutti_outlast(comm, &comm->is_closed, "MPI_Finalize");
     pthread_join(comm->thread, NULL);
 }
 
@@ -322,7 +326,7 @@ void tutti_comm_close(tutti_comm **comm_at)
         tutti_error(&comm->options.log, "%s", tutti_message());
         tutti_comm_abort(comm, comm->engine.failure);
     }
-    if (comm->has_thread || comm->engine.transport) stop_thread(comm);
+    stop_thread(comm);
     tutti_agreement_destroy(&comm->agreement);
     tutti_stall_destroy(&comm->stall);
     tutti_group_destroy(&comm->all);
@@ -337,6 +341,7 @@ void tutti_comm_close(tutti_comm **comm_at)
 _Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status)
 {
     comm->engine.exit_code = tutti_status_exit_code(status);
+    tutti_process_end_soon(comm->engine.exit_code); /* the thread may hang */
     tutti_comm_submit(comm, TUTTI_COMMAND_ABORT, NULL);
     for (;;) pause();
 }

@@ -5,10 +5,12 @@
 #include <pthread.h>
 
 #include "comm/engine.h"
+#include "comm/launch.h"
 
 typedef struct tutti_peer {
     char host[64];
     int pid;
+    uint64_t space; /* in which pid is its number; 0: unknown */
 } tutti_peer;
 
 /* Where the compute thread is, told to the communication thread. */
@@ -33,11 +35,11 @@ struct tutti_comm {
     int local_rank, local_size;
     int compute_threads;
     tutti_peer *peers;
-    bool has_thread;
-    atomic_bool is_hot;      /* it has a core of its own and polls */
-    atomic_int wanted_core;  /* where it is to move to */
-    atomic_bool is_awaited;  /* the compute thread waits */
-    atomic_bool is_one_host; /* all ranks are here */
+    bool has_thread, is_started; /* it is to have a thread; there is one */
+    atomic_bool is_hot;          /* it has a core of its own and polls */
+    atomic_int wanted_core;      /* where it is to move to */
+    atomic_bool is_awaited;      /* the compute thread waits */
+    atomic_bool is_one_host;     /* all ranks are here */
     tutti_cadence cadence;
     pthread_t thread;
     tutti_group *all;
@@ -46,8 +48,9 @@ struct tutti_comm {
     unsigned char *id_used;           /* per exchange id */
     tutti_common *common;             /* the newest; all of them end with the comm; NULL: none */
     tutti_doing waits_at, begun_last; /* in common memory */
-    /* What the thread reports about its start. */
-    atomic_uint is_open;
+    tutti_launch launch;
+    /* What the thread reports about its start, and that it is done. */
+    atomic_uint is_open, is_closed;
     tutti_status open_status;
     char open_sentence[TUTTI_FAILURE_BYTES];
 };

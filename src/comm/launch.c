@@ -12,21 +12,24 @@
 static const struct {
     const char *variable, *launcher;
     bool is_size;
+    const char *rank;
 } signs[] = {
-    {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", true},
-    {"SMPI_GLOBAL_SIZE", "smpirun", true},
-    {"PMI_SIZE", "an MPICH launcher", true},
-    {"PMI_RANK", "a PMI launcher", false},
-    {"PMIX_RANK", "a PMIx launcher", false},
+    {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", true, "OMPI_COMM_WORLD_RANK"},
+    {"SMPI_GLOBAL_SIZE", "smpirun", true, NULL},
+    {"PMI_SIZE", "an MPICH launcher", true, "PMI_RANK"},
+    {"PMI_RANK", "a PMI launcher", false, "PMI_RANK"},
+    {"PMIX_RANK", "a PMIx launcher", false, "PMIX_RANK"},
 };
 
 tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *))
 {
-    *out = (tutti_launch){NULL, 1};
+    *out = (tutti_launch){NULL, 1, -1};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         const char *value = get(signs[i].variable);
         if (!value) continue;
-        *out = (tutti_launch){signs[i].launcher, signs[i].is_size ? atoi(value) : 0};
+        const char *rank = signs[i].rank ? get(signs[i].rank) : NULL;
+        *out = (tutti_launch){signs[i].launcher, signs[i].is_size ? atoi(value) : 0,
+                              rank ? atoi(rank) : -1};
         return TUTTI_OK;
     }
     const char *tasks = get("SLURM_STEP_NUM_TASKS");

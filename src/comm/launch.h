@@ -10,6 +10,7 @@
 typedef struct tutti_launch {
     const char *launcher; /* NULL: nobody did, one rank */
     int size;             /* ranks it said it started; 0 where it does not say */
+    int rank;             /* that it gave to this one; -1 where it does not say */
 } tutti_launch;
 
 /* TUTTI_UNSUPPORTED when a launcher started several tasks that cannot find each other. 'get' is

@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comm/process.h"
 
 #define LOOK_EVERY 0.02 /* seconds between looks for notes */
 
@@ -35,8 +36,9 @@ typedef struct note {
 
 struct tutti_stall {
     double looked, asked; /* asked == 0: no question is open */
-    double next_warning;  /* seconds of waiting */
-    double grace;         /* seconds others have to answer */
+    double first;         /* seconds of waiting until something is said or done; 0: never */
+    double next_warning;
+    double grace; /* seconds that others have to answer; who has waited so long, waits */
     bool *answered;
     note *answer;
 };
@@ -45,9 +47,10 @@ tutti_status tutti_stall_create(tutti_stall **out, const tutti_comm *comm)
 {
     tutti_stall *stall = NULL;
     TUTTI_TRY(tutti_alloc(&stall, 1, sizeof *stall));
-    const double warn = comm->options.stall_warn;
-    stall->next_warning = warn;
-    stall->grace = warn > 0 && warn < 4 ? warn / 4 : 1;
+    const double warn = comm->options.stall_warn, limit = comm->options.stall_abort;
+    stall->first = warn > 0 && (limit <= 0 || warn < limit) ? warn : limit;
+    stall->next_warning = stall->first;
+    stall->grace = stall->first > 0 && stall->first < 4 ? stall->first / 4 : 1;
     *out = stall;
     return TUTTI_OK;
 }
@@ -117,7 +120,7 @@ static void tell_last_start(const tutti_comm *comm, double now, note *mine)
 static note my_state(const tutti_comm *comm, double now)
 {
     const halt h = my_halt(comm);
-    note mine = {.kind = ANSWER, .waits = h.since && now - h.since > comm->options.stall_warn / 2};
+    note mine = {.kind = ANSWER, .waits = h.since && now - h.since > comm->stall->grace};
     if (mine.waits) {
         memcpy(mine.doing, h.where, sizeof mine.doing);
         mine.seconds = now - h.since;
@@ -266,11 +269,9 @@ void tutti_stall_watch(tutti_comm *comm)
     read_notes(comm, now);
     const halt h = my_halt(comm);
     const double waited = h.since ? now - h.since : 0;
-    const double warn = comm->options.stall_warn, limit = comm->options.stall_abort;
-    const double first = warn > 0 && (limit <= 0 || warn < limit) ? warn : limit;
-    if (first <= 0 || waited < first) {
+    if (stall->first <= 0 || waited < stall->first) {
         stall->asked = 0;
-        stall->next_warning = first;
+        stall->next_warning = stall->first;
     } else if (!stall->asked && waited >= stall->next_warning) {
         ask_everybody(comm, now);
     } else if (stall->asked && now - stall->asked > stall->grace) {

@@ -25,6 +25,7 @@ typedef struct tutti_cookie {
 tutti_status tutti_transport_open(tutti_transport **out, bool launched,
                                   bool own_thread) TUTTI_MUST_CHECK;
 void tutti_transport_close(tutti_transport **transport);
+/* Ends the job; this process ends within seconds whatever becomes of the others. */
 _Noreturn void tutti_transport_abort(tutti_transport *transport, int exit_code);
 
 int tutti_transport_rank(const tutti_transport *transport);

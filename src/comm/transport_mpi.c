@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "comm/process.h"
 
 enum { NOTE_TAG = 1, NOTE_BYTES = 512 };
 
@@ -106,7 +107,11 @@ void tutti_transport_close(tutti_transport **transport)
 
 _Noreturn void tutti_transport_abort(tutti_transport *t, int exit_code)
 {
-    if (t->launched) MPI_Abort(t->data, exit_code);
+    tutti_process_end_soon(exit_code); /* where the launcher is out of reach, MPI_Abort hangs */
+    if (t->launched) {
+        tutti_process_end_launcher_soon();
+        MPI_Abort(t->data, exit_code);
+    }
     exit(exit_code);
 }
 
