@@ -345,7 +345,8 @@ static void keys_are_checked(void **state)
     make_idx(s, 2, 1, 4, 5);
     must_fail("", TUTTI_ARGUMENT, "known: fashion-mnist, idx");
     must_fail("lmbd:x", TUTTI_ARGUMENT, "'lmbd' is not a kind");
-    must_fail(spec_of("idx", s, ",flop=on"), TUTTI_ARGUMENT, "'flop' is not a key; known: pad");
+    must_fail(spec_of("idx", s, ",flop=on"), TUTTI_ARGUMENT,
+              "'flop' is not a key; known: val, pad");
     must_fail(spec_of("idx", s, ",flip=maybe"), TUTTI_ARGUMENT, "flip= must be on or off");
     must_fail(spec_of("idx", s, ",pad=1.5"), TUTTI_ARGUMENT, "whole number");
     must_fail(spec_of("idx", s, ",pad=-1"), TUTTI_ARGUMENT, "from 0 to 4096");

@@ -204,6 +204,53 @@ static void lists_of_paths_by_folder(void **state)
     tutti_data_close(&data);
 }
 
+static void lists_and_trees_for_validation(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    float sample[FLOATS];
+    int label;
+    const tutti_data_options o = small();
+    make_classes(s);
+    write_text(scratch_file(s, "train.txt"), "c1.jpg\nc3.jpg\nd1.JPEG\n");
+    write_text(scratch_file(s, "dev.txt"), "d2.JPEG\nc5.jpg\n");
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",train=train.txt,val=dev.txt"), &o));
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), 3);
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 0);
+    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_VAL), 2);
+    assert_ok(tutti_reader_create(&reader, data));
+    assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_VAL, 0, 0, sample, &label));
+    assert_int_equal(label, 1);
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+    write_text(scratch_file(s, "dev.txt"), "d2.JPEG 1\n");
+    must_fail(spec_of("images", s, ",train=train.txt,val=dev.txt"), TUTTI_DATA, "only one of");
+    must_fail(spec_of("images", s, ",train=train.txt,val=no.txt"), TUTTI_DATA, "no.txt");
+    must_fail(spec_of("images", s, ",val=dev.txt"), TUTTI_ARGUMENT, "neither a percentage");
+
+    static const char *const folders[] = {"train", "train/a", "test", "test/a", "val", "val/a"};
+    for (int i = 0; i < 6; i++) make_folder(s, folders[i]);
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"train/a/1.png", "train/a/2.png", "test/a/1.png",
+                                            "val/a/1.png"};
+        write_png(scratch_file(s, names[i]), 30, 30, 0);
+    }
+    write_png(scratch_file(s, "test/a/2.png"), 30, 30, 0);
+    static const struct {
+        const char *keys;
+        int train, test, val;
+    } cases[] = {
+        {"", 2, 1, 0}, {",val=val", 2, 2, 1}, {",val=test", 2, 1, 2}, {",val=50", 1, 1, 1}};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(tutti_data_open(&data, spec_of("images", s, cases[i].keys), &o));
+        assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TRAIN), cases[i].train);
+        assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), cases[i].test);
+        assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_VAL), cases[i].val);
+        tutti_data_close(&data);
+    }
+}
+
 static void lists_that_do_not_fit(void **state)
 {
     scratch *s = *state;
@@ -402,6 +449,7 @@ int main(void)
         SCRATCH_TEST(holdout_does_not_go_with_tests),
         SCRATCH_TEST(lists_of_bare_names_with_labels),
         SCRATCH_TEST(lists_of_paths_by_folder),
+        SCRATCH_TEST(lists_and_trees_for_validation),
         SCRATCH_TEST(lists_that_do_not_fit),
         SCRATCH_TEST(a_folder_without_pictures),
         SCRATCH_TEST(damaged_pictures_are_named),

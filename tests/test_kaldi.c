@@ -347,28 +347,6 @@ static void folders_and_names(void **state)
     must_fail(spec_of("kaldi", s, ""), TUTTI_DATA, "utt2label_train.txt:1: 'perhaps' is not");
 }
 
-/* Features without labels, labels without features, keys that a folder has no use for. */
-static void folders_with_half_a_split(void **state)
-{
-    scratch *s = *state;
-    static bytes b;
-    put_archive(&b, 4);
-    write_bytes(scratch_file(s, "feats_train.ark"), b.data, b.count);
-    must_fail(spec_of("kaldi", s, ""), TUTTI_DATA, "'utt2label_train.txt' is not in");
-    write_text(scratch_file(s, "utt2label_train.txt"), "u0 0\nu1 1\nu2 1\n");
-    write_bytes(scratch_file(s, "feats_test.ark"), b.data, b.count);
-    must_fail(spec_of("kaldi", s, ""), TUTTI_DATA, "'utt2label_test.txt' is not in");
-    write_text(scratch_file(s, "utt2label_test.txt"), "u3 0\n");
-    must_fail(spec_of("kaldi", s, ",holdout=20"), TUTTI_ARGUMENT, "feats_test.ark: leave it out");
-    must_fail(spec_of("kaldi", s, ",names=words"), TUTTI_ARGUMENT, "go with kaldi:FEATS,LABELS");
-    unlink(scratch_file(s, "feats_test.ark"));
-    must_fail(spec_of("kaldi", s, ""), TUTTI_DATA, "'feats_test.ark' (or .scp) is not in");
-    unlink(scratch_file(s, "utt2label_test.txt"));
-    tutti_data *data = open_data(spec_of("kaldi", s, ",holdout=40"), false);
-    assert_int_equal(tutti_data_count(data, TUTTI_SPLIT_TEST), 1);
-    tutti_data_close(&data);
-}
-
 static void damage_has_a_sentence(void **state)
 {
     scratch *s = *state;
@@ -457,7 +435,8 @@ int main(void)
         SCRATCH_TEST(every_form_gives_any_rows),  SCRATCH_TEST(frames_between_their_neighbours),
         SCRATCH_TEST(a_label_for_each_frame),     SCRATCH_TEST(stretches_of_utterances),
         SCRATCH_TEST(the_net_decides_the_window), SCRATCH_TEST(scripts_point_into_archives),
-        SCRATCH_TEST(folders_and_names),          SCRATCH_TEST(folders_with_half_a_split),
+        SCRATCH_TEST(folders_and_names),
+
         SCRATCH_TEST(damage_has_a_sentence),      SCRATCH_TEST(what_is_no_number_does_not_count),
         SCRATCH_TEST(numbers_that_are_none),      SCRATCH_TEST(windows_may_be_images),
     };

@@ -1,8 +1,8 @@
 /* What the pixels of picture files are: those of PIL's Image.open(file).convert("RGB") and ("L"),
  * for every form a PNG can have, and for JPEG.
  *
- *     test_pictures FOLDER    also keeps every picture there, and its pixels as NAME.rgb and NAME.grey,
- *                             for tests/check_pil.py */
+ *     test_pictures FOLDER    also keeps every picture there, and its pixels as NAME.rgb and
+ *                             NAME.grey, for tests/check_pil.py */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,8 +11,8 @@
 enum { SIDE = 32, PLANE = SIDE * SIDE, MAX_FILES = 5 };
 
 typedef struct cifar_kind {
-    int label_bytes, classes, files[TUTTI_SPLITS];
-    const char *pattern[TUTTI_SPLITS];
+    int label_bytes, classes, files[TUTTI_STORED];
+    const char *pattern[TUTTI_STORED];
     const char *names;
 } cifar_kind;
 
@@ -24,8 +24,8 @@ static const cifar_kind cifar100 = {
 typedef struct cifar_state {
     const cifar_kind *kind;
     size_t record;
-    tutti_file file[TUTTI_SPLITS][MAX_FILES];
-    int end[TUTTI_SPLITS][MAX_FILES]; /* ids below this are in this file or an earlier one */
+    tutti_file file[TUTTI_STORED][MAX_FILES];
+    int end[TUTTI_STORED][MAX_FILES]; /* ids below this are in this file or an earlier one */
 } cifar_state;
 
 static tutti_status count_records(const tutti_data *data, const tutti_file *file, size_t record,
@@ -98,7 +98,7 @@ static tutti_status cifar_open(tutti_data *data, tutti_spec *spec, const cifar_k
     data->classes = kind->classes;
     data->native = (tutti_sample_shape){3, SIDE, SIDE};
     data->augment = (tutti_augment){.pad = 4, .flip = true};
-    for (int split = 0; split < TUTTI_SPLITS; split++)
+    for (int split = 0; split < TUTTI_STORED; split++)
         for (int i = 0; i < kind->files[split]; i++)
             TUTTI_TRY(open_file(data, spec->place[0], split, i));
     return read_names(data, spec->place[0], kind->names);
@@ -117,7 +117,7 @@ static tutti_status cifar100_open(tutti_data *data, tutti_spec *spec)
 static void cifar_close(tutti_data *data)
 {
     cifar_state *state = data->state;
-    for (int split = 0; state && split < TUTTI_SPLITS; split++)
+    for (int split = 0; state && split < TUTTI_STORED; split++)
         for (int i = 0; i < MAX_FILES; i++) tutti_file_close(&state->file[split][i]);
     tutti_free(state);
 }

@@ -102,6 +102,8 @@ static void describe(tutti_data *data)
     if (s.height == 1 && s.width == 1) say(data, "%d numbers", s.channels);
     else say(data, "%dx%dx%d", s.height, s.width, s.channels);
     if (data->note[0]) say(data, ", %s", data->note);
+    if (data->count[TUTTI_SPLIT_VAL])
+        say(data, ", %d more for validation", data->count[TUTTI_SPLIT_VAL]);
     if (!data->options.augment) say(data, ", not varied");
     if (a->zoom > 0) say(data, ", 1/%.4g of the side", a->zoom);
     if (a->jitter > 0) say(data, ", scaled by 1 to %.3g", 1 + a->jitter);
@@ -122,13 +124,17 @@ static tutti_status open_parsed(tutti_data *data, const char *text, tutti_spec *
     TUTTI_TRY(find_kind(&data->source, spec->kind));
     TUTTI_TRY(tutti_hash_create(&data->digest));
     tutti_data_digest_text(data, spec->kind);
+    TUTTI_TRY(tutti_data_read_val(data, spec));
     TUTTI_TRY(data->source->open(data, spec));
     TUTTI_TRY(check_counts(data, text));
-    TUTTI_TRY(make_bad_maps(data));
+    TUTTI_TRY(tutti_data_check_val(data));
     TUTTI_TRY(tutti_data_settle(data, spec));
+    TUTTI_TRY(tutti_data_divide(data));
+    TUTTI_TRY(make_bad_maps(data));
     TUTTI_TRY(fill_names(data));
     describe(data);
     finish_digest(data);
+    data->val_place = NULL; /* a part of the spec */
     return TUTTI_OK;
 }
 
@@ -155,7 +161,10 @@ void tutti_data_close(tutti_data **data)
     if (!d) return;
     if (d->source) d->source->close(d);
     tutti_hash_destroy(&d->digest);
-    for (int split = 0; split < TUTTI_SPLITS; split++) tutti_free(d->bad[split]);
+    for (int split = 0; split < TUTTI_SPLITS; split++) {
+        tutti_free(d->bad[split]);
+        tutti_free(d->part[split]);
+    }
     tutti_names_deinit(&d->names);
     tutti_free(d->mean);
     tutti_free(d->std);

@@ -13,7 +13,7 @@
  *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt
  *   synthetic              noise with a pattern for each class, any shape, for benchmarks
  *
- * doc/DATA.md lists the keys (crop, flip, jitter, mean, context, holdout, ...).
+ * doc/DATA.md lists the keys (crop, flip, jitter, mean, context, holdout, val, ...).
  *
  * What a sample becomes depends on the data set, the options, the seed, the epoch and the sample's
  * id, and on nothing else: not on the rank, the thread or the order of fetching. */
@@ -29,7 +29,13 @@
 typedef struct tutti_data tutti_data;
 typedef struct tutti_reader tutti_reader;
 
-typedef enum tutti_split { TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_TEST, TUTTI_SPLITS } tutti_split;
+/* Most data sets have no samples for validation unless val= asks for some. */
+typedef enum tutti_split {
+    TUTTI_SPLIT_TRAIN,
+    TUTTI_SPLIT_TEST,
+    TUTTI_SPLIT_VAL,
+    TUTTI_SPLITS
+} tutti_split;
 
 /* Pictures have 1 or 3 channels, other images any number. Vectors are 1 x 1 with as many channels
  * as there are numbers. */
@@ -94,9 +100,9 @@ void tutti_reader_destroy(tutti_reader **reader);
 
 enum { TUTTI_LABEL_NONE = -1 };
 
-/* Writes tutti_data_stride floats to 'sample', and its label. Test samples do not depend on the
- * epoch. With skip_bad a damaged training sample is replaced by the next good one; a damaged test
- * sample becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
+/* Writes tutti_data_stride floats to 'sample', and its label. Samples to test or validate on do not
+ * depend on the epoch. With skip_bad a damaged training sample is replaced by the next good one;
+ * any other becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
 tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_t epoch,
                                 uint32_t id, float *sample, int *label) TUTTI_MUST_CHECK;
 

@@ -9,9 +9,9 @@
 enum { TYPE_BYTE = 0x08, MAX_SIZE = 1 << 30, MAX_ITEM = 1 << 26 };
 
 typedef struct idx_state {
-    tutti_file images[TUTTI_SPLITS];
-    tutti_idx index[TUTTI_SPLITS];
-    uint8_t *labels[TUTTI_SPLITS];
+    tutti_file images[TUTTI_STORED];
+    tutti_idx index[TUTTI_STORED];
+    uint8_t *labels[TUTTI_STORED];
 } idx_state;
 
 tutti_status tutti_idx_read(tutti_idx *idx, const tutti_file *file)
@@ -122,7 +122,7 @@ static tutti_status take_shape(tutti_data *data, const tutti_idx *idx, const cha
 static tutti_status open_split(tutti_data *data, const char *dir, const tutti_names *names,
                                tutti_split split)
 {
-    static const char *const parts[TUTTI_SPLITS][2] = {{"train", "train"}, {"t10k", "test"}};
+    static const char *const parts[TUTTI_STORED][2] = {{"train", "train"}, {"t10k", "test"}};
     idx_state *state = data->state;
     tutti_idx *idx = &state->index[split];
     char *images = NULL, *labels = NULL;
@@ -181,7 +181,7 @@ static void idx_close(tutti_data *data)
 {
     idx_state *state = data->state;
     if (!state) return;
-    for (int split = 0; split < TUTTI_SPLITS; split++) {
+    for (int split = 0; split < TUTTI_STORED; split++) {
         tutti_file_close(&state->images[split]);
         tutti_free(state->labels[split]);
     }

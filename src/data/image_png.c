@@ -1,7 +1,6 @@
-/* PNG files become what PIL's Image.open(file).convert("RGB") makes of them (convert("L") for nets
- * that take grey): gamma, profiles and background colours are ignored, alpha is dropped, the colours
- * of pixels being what they are, of 16 bits the upper 8 count. The one exception is PIL's as well:
- * greys of 16 bits that exceed 255 are white. */
+/* PNG files become what PIL's Image.open(file).convert("RGB") makes of them (("L") for nets
+ * that take grey): gamma, profiles and background colours are ignored, alpha is dropped, of 16 bits
+ * the upper 8 count. The one exception is PIL's as well: greys of 16 bits above 255 are white. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>

@@ -164,18 +164,23 @@ static tutti_status scan_tests(tutti_items *items, const char *root, const char 
     return s;
 }
 
-/* DIR/train/CLASS/... and DIR/TEST/CLASS/... */
-static tutti_status scan_trees(tutti_data *data, const char *test)
+/* DIR/train/CLASS/... and, where they are named, DIR/TEST/CLASS/... and DIR/VAL/CLASS/... */
+static tutti_status scan_trees(tutti_data *data, const char *const tree[TUTTI_SPLITS])
 {
     images_state *state = data->state;
-    char *train_dir = NULL, *test_dir = NULL, prefix[16];
-    tutti_status s = tutti_path_join(&train_dir, state->dir, "train");
-    if (!s) s = tutti_path_join(&test_dir, state->dir, test);
-    if (!s) s = scan_training(data, &state->items[0], train_dir, "train/");
-    snprintf(prefix, sizeof prefix, "%s/", test);
-    if (!s) s = scan_tests(&state->items[1], test_dir, prefix, &data->names);
-    tutti_free(train_dir);
-    tutti_free(test_dir);
+    tutti_status s = TUTTI_OK;
+    for (int split = 0; !s && split < TUTTI_SPLITS; split++) {
+        char *root = NULL, *prefix = NULL;
+        if (!tree[split]) continue;
+        s = tutti_path_join(&root, state->dir, tree[split]);
+        if (!s && asprintf(&prefix, "%s/", tree[split]) < 0)
+            s = tutti_fail(TUTTI_MEMORY, "no memory for the path of '%s'", tree[split]);
+        tutti_items *items = &state->items[split];
+        if (!s && split == TUTTI_SPLIT_TRAIN) s = scan_training(data, items, root, prefix);
+        else if (!s) s = scan_tests(items, root, prefix, &data->names);
+        tutti_free(root);
+        tutti_free(prefix);
+    }
     return s;
 }
 
@@ -195,19 +200,24 @@ static tutti_status scan_classes(tutti_data *data, int percent)
     return s;
 }
 
-/* The name of the test tree beside DIR/train, or NULL. */
-static const char *test_tree(const char *dir)
+static bool is_tree(const char *dir, const char *name)
 {
-    static const char *const names[] = {"train", "val", "test", "valid", NULL};
-    const char *found = NULL;
-    for (int i = 0; names[i]; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        const bool is_there = tutti_path_is_dir(path);
-        if (i == 0 && !is_there) return NULL;
-        if (i && is_there && !found) found = names[i];
-    }
-    return found;
+    char path[4096];
+    return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
+           tutti_path_is_dir(path);
+}
+
+/* The trees beside DIR/train: for validation the one that val= names, for testing the first other
+ * one. All are NULL where there are none. */
+static void find_trees(const char *dir, const char *val, const char *tree[TUTTI_SPLITS])
+{
+    static const char *const names[] = {"val", "test", "valid", NULL};
+    if (!is_tree(dir, "train")) return;
+    if (val && is_tree(dir, val)) tree[TUTTI_SPLIT_VAL] = val;
+    for (int i = 0; names[i] && !tree[TUTTI_SPLIT_TEST]; i++)
+        if (is_tree(dir, names[i]) && !(val && !strcmp(val, names[i])))
+            tree[TUTTI_SPLIT_TEST] = names[i];
+    if (tree[TUTTI_SPLIT_TEST] || tree[TUTTI_SPLIT_VAL]) tree[TUTTI_SPLIT_TRAIN] = "train";
 }
 
 /* A list is a path of its own, or relative to the data set's folder. */
@@ -220,11 +230,11 @@ static tutti_status list_path(char **out, const char *dir, const char *list)
 static tutti_status read_lists(tutti_data *data, const char *const given[TUTTI_SPLITS])
 {
     images_state *state = data->state;
-    char *path[TUTTI_SPLITS] = {NULL, NULL};
+    char *path[TUTTI_SPLITS] = {NULL};
     tutti_status s = TUTTI_OK;
     for (int split = 0; !s && split < TUTTI_SPLITS; split++)
         if (given[split]) s = list_path(&path[split], state->dir, given[split]);
-    const char *const lists[TUTTI_SPLITS] = {path[0], path[1]};
+    const char *const lists[TUTTI_SPLITS] = {path[0], path[1], path[2]};
     if (!s) s = tutti_items_from_lists(state->items, &data->names, state->dir, lists);
     for (int split = 0; split < TUTTI_SPLITS; split++) tutti_free(path[split]);
     return s;
@@ -238,6 +248,27 @@ static void digest_items(tutti_data *data, const tutti_items *items)
     for (int i = 0; i < items->count; i++) tutti_data_digest_int(data, items->label[i]);
 }
 
+static tutti_status read_index(tutti_data *data, tutti_spec *spec)
+{
+    const images_state *state = data->state;
+    const char *const lists[] = {tutti_spec_value(spec, "train"), tutti_spec_value(spec, "test"),
+                                 data->val_place};
+    const bool listed = lists[TUTTI_SPLIT_TRAIN] || lists[TUTTI_SPLIT_TEST];
+    const char *tree[TUTTI_SPLITS] = {NULL};
+    int holdout;
+    if (!listed) find_trees(state->dir, data->val_place, tree);
+    TUTTI_TRY(tutti_spec_holdout(
+        spec, listed ? "the list that test= names" : tree[TUTTI_SPLIT_TEST], &holdout));
+    if (data->val_place && !listed && !tree[TUTTI_SPLIT_VAL])
+        return tutti_fail(
+            TUTTI_ARGUMENT,
+            "--data images: val=%s is neither a percentage, nor a list beside train=, "
+            "nor a folder beside '%s/train'",
+            data->val_place, state->dir);
+    if (listed) return read_lists(data, lists);
+    return tree[TUTTI_SPLIT_TRAIN] ? scan_trees(data, tree) : scan_classes(data, holdout);
+}
+
 static tutti_status images_open(tutti_data *data, tutti_spec *spec)
 {
     if (spec->places != 1)
@@ -249,13 +280,7 @@ static tutti_status images_open(tutti_data *data, tutti_spec *spec)
     data->native = (tutti_sample_shape){3, 224, 224};
     data->augment = (tutti_augment){.flip = true, .zoom = 8.0 / 7, .jitter = 0.25};
 
-    const char *const lists[] = {tutti_spec_value(spec, "train"), tutti_spec_value(spec, "test")};
-    const bool listed = lists[0] || lists[1];
-    const char *test = test_tree(state->dir);
-    int holdout;
-    TUTTI_TRY(tutti_spec_holdout(spec, listed ? "the list that test= names" : test, &holdout));
-    if (listed) TUTTI_TRY(read_lists(data, lists));
-    else TUTTI_TRY(test ? scan_trees(data, test) : scan_classes(data, holdout));
+    TUTTI_TRY(read_index(data, spec));
     if (!state->items[0].count)
         return tutti_fail(TUTTI_DATA, "'%s' has no folder with JPEG or PNG files to train on",
                           state->dir);

@@ -30,7 +30,7 @@ tutti_status tutti_items_scan(tutti_items *items, const char *root, const char *
 /* The folders in a folder, sorted. */
 tutti_status tutti_folders_of_dir(tutti_names *folders, const char *dir) TUTTI_MUST_CHECK;
 
-/* Reads split lists (either may be NULL): lines "path" or "path label". Paths are relative to
+/* Reads split lists (any may be NULL): lines "path" or "path label". Paths are relative to
  * 'dir', or bare names of files in its folders. Labels count from 0 or 1 and decide the class;
  * without them the folder does. Fills 'names' with the classes. */
 tutti_status tutti_items_from_lists(tutti_items items[TUTTI_SPLITS], tutti_names *names,

@@ -70,23 +70,35 @@ static tutti_status check_pair(const char *dir, const char *features, const char
                             split, dir);
 }
 
-static tutti_status places_in_folder(places *p, const char *dir)
+/* feats_SPLIT.scp or .ark, and utt2label_SPLIT.txt or without ending. */
+static tutti_status places_of_split(places *p, const char *dir, int split, const char *name)
 {
-    static const char *const split_name[TUTTI_SPLITS] = {"train", "test"};
-    static const char *const features[TUTTI_SPLITS][4] = {
-        {"feats_train.scp", "feats_train.ark", "feats.scp", NULL},
-        {"feats_test.scp", "feats_test.ark", NULL}};
-    static const char *const labels[TUTTI_SPLITS][4] = {
-        {"utt2label_train.txt", "utt2label_train", "utt2label", NULL},
-        {"utt2label_test.txt", "utt2label_test", NULL}};
+    char script[256], archive[256], text[256], plain[256];
+    snprintf(script, sizeof script, "feats_%s.scp", name);
+    snprintf(archive, sizeof archive, "feats_%s.ark", name);
+    snprintf(text, sizeof text, "utt2label_%s.txt", name);
+    snprintf(plain, sizeof plain, "utt2label_%s", name);
+    const bool train = split == TUTTI_SPLIT_TRAIN;
+    const char *const features[] = {script, archive, train ? "feats.scp" : NULL, NULL};
+    const char *const labels[] = {text, plain, train ? "utt2label" : NULL, NULL};
+    TUTTI_TRY(first_present(&p->features[split], dir, features));
+    TUTTI_TRY(first_present(&p->labels[split], dir, labels));
+    return check_pair(dir, p->features[split], p->labels[split], name);
+}
+
+static tutti_status places_in_folder(places *p, const char *dir, const char *val)
+{
     static const char *const names[] = {"words.txt", "labels.txt", NULL};
-    for (int split = 0; split < TUTTI_SPLITS; split++) {
-        TUTTI_TRY(first_present(&p->features[split], dir, features[split]));
-        TUTTI_TRY(first_present(&p->labels[split], dir, labels[split]));
-        TUTTI_TRY(check_pair(dir, p->features[split], p->labels[split], split_name[split]));
-    }
+    TUTTI_TRY(places_of_split(p, dir, TUTTI_SPLIT_TRAIN, "train"));
+    TUTTI_TRY(places_of_split(p, dir, TUTTI_SPLIT_TEST, "test"));
+    if (val) TUTTI_TRY(places_of_split(p, dir, TUTTI_SPLIT_VAL, val));
     if (!p->features[0])
         return tutti_fail(TUTTI_DATA, "'%s' has no feats_train.ark and utt2label_train.txt", dir);
+    if (val && !p->features[TUTTI_SPLIT_VAL])
+        return tutti_fail(TUTTI_DATA,
+                          "--data kaldi: val=%s is neither a percentage, nor has '%s' a "
+                          "feats_%s.ark",
+                          val, dir, val);
     return first_present(&p->names, dir, names);
 }
 
@@ -95,25 +107,29 @@ static tutti_status copy_if(char **out, const char *text)
     return text ? tutti_strdup(out, text) : TUTTI_OK;
 }
 
-static tutti_status find_places(places *p, tutti_spec *spec)
+static tutti_status find_places(places *p, tutti_spec *spec, const char *val)
 {
     const char *test = tutti_spec_value(spec, "test");
     const char *test_labels = tutti_spec_value(spec, "test-labels");
+    const char *val_labels = tutti_spec_value(spec, "val-labels");
     const char *names = tutti_spec_value(spec, "names");
     if (spec->places == 1 && tutti_path_is_dir(spec->place[0])) {
-        if (test || test_labels || names)
+        if (test || test_labels || val_labels || names)
             return tutti_fail(TUTTI_ARGUMENT,
-                              "--data kaldi: test=, test-labels= and names= go with "
+                              "--data kaldi: test=, test-labels=, val-labels= and names= go with "
                               "kaldi:FEATS,LABELS; a folder has files of its own for them");
-        return places_in_folder(p, spec->place[0]);
+        return places_in_folder(p, spec->place[0], val);
     }
-    if (spec->places != 2 || !test != !test_labels)
+    if (spec->places != 2 || !test != !test_labels || !val != !val_labels)
         return tutti_fail(TUTTI_ARGUMENT, "--data kaldi needs kaldi:DIR or kaldi:FEATS,LABELS"
-                                          "[,test=FEATS,test-labels=LABELS][,names=FILE]");
-    TUTTI_TRY(tutti_strdup(&p->features[0], spec->place[0]));
-    TUTTI_TRY(tutti_strdup(&p->labels[0], spec->place[1]));
-    TUTTI_TRY(copy_if(&p->features[1], test));
-    TUTTI_TRY(copy_if(&p->labels[1], test_labels));
+                                          "[,test=FEATS,test-labels=LABELS][,val=PERCENT or "
+                                          "val=FEATS,val-labels=LABELS][,names=FILE]");
+    TUTTI_TRY(tutti_strdup(&p->features[TUTTI_SPLIT_TRAIN], spec->place[0]));
+    TUTTI_TRY(tutti_strdup(&p->labels[TUTTI_SPLIT_TRAIN], spec->place[1]));
+    TUTTI_TRY(copy_if(&p->features[TUTTI_SPLIT_TEST], test));
+    TUTTI_TRY(copy_if(&p->labels[TUTTI_SPLIT_TEST], test_labels));
+    TUTTI_TRY(copy_if(&p->features[TUTTI_SPLIT_VAL], val));
+    TUTTI_TRY(copy_if(&p->labels[TUTTI_SPLIT_VAL], val_labels));
     return copy_if(&p->names, names);
 }
 
@@ -157,10 +173,11 @@ static tutti_status read_sets(tutti_data *data, const places *p)
         TUTTI_TRY(
             tutti_utterances_open(u, data, p->features[split], p->labels[split], &data->names));
         state->split[split] = (kaldi_split){u->item, u->count, u->label};
+        if (u->columns != state->set[0].columns)
+            return tutti_fail(TUTTI_DATA, "'%s' has %d numbers per frame, '%s' has %d",
+                              p->features[0], state->set[0].columns, p->features[split],
+                              u->columns);
     }
-    if (state->set[1].count && state->set[1].columns != state->set[0].columns)
-        return tutti_fail(TUTTI_DATA, "'%s' has %d numbers per frame, '%s' has %d", p->features[0],
-                          state->set[0].columns, p->features[1], state->set[1].columns);
     return TUTTI_OK;
 }
 
@@ -235,7 +252,7 @@ static tutti_status kaldi_open(tutti_data *data, tutti_spec *spec)
     places p = {0};
     int holdout = 10;
     TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(kaldi_state)));
-    tutti_status s = find_places(&p, spec);
+    tutti_status s = find_places(&p, spec, data->val_place);
     if (!s) s = tutti_spec_holdout(spec, p.features[1], &holdout);
     if (!s) s = read_sets(data, &p);
     if (!s && !p.features[1]) s = hold_out(data, holdout);
@@ -312,6 +329,12 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
     return TUTTI_OK;
 }
 
+static uint32_t kaldi_unit(const tutti_data *data, uint32_t id)
+{
+    const kaldi_split *train = &((const kaldi_state *)data->state)->split[TUTTI_SPLIT_TRAIN];
+    return (uint32_t)(utterance_of(train, id) - train->item);
+}
+
 /* The moments of one number of a frame over all frames seen. */
 typedef struct moments {
     double count, sum, square;
@@ -366,4 +389,5 @@ const tutti_source tutti_source_kaldi = {
     .close = kaldi_close,
     .numbers = kaldi_numbers,
     .measure = kaldi_measure,
+    .unit = kaldi_unit,
 };

@@ -220,8 +220,9 @@ static tutti_status read_all(lists *l, tutti_items items[TUTTI_SPLITS], tutti_na
         if (list[s]) TUTTI_TRY(read_list(l, &items[s], list[s]));
     if (!items[0].count) return tutti_fail(TUTTI_ARGUMENT, "--data images: test= needs train=");
     const bool labelled = items[0].label[0] >= 0;
-    if (items[1].count && (items[1].label[0] >= 0) != labelled)
-        return tutti_fail(TUTTI_DATA, "only one of '%s' and '%s' has labels", list[0], list[1]);
+    for (int s = 1; s < TUTTI_SPLITS; s++)
+        if (items[s].count && (items[s].label[0] >= 0) != labelled)
+            return tutti_fail(TUTTI_DATA, "only one of '%s' and '%s' has labels", list[0], list[s]);
     if (labelled) return classes_by_label(items, names);
     for (int s = 0; s < TUTTI_SPLITS; s++) TUTTI_TRY(label_by_folder(l, &items[s]));
     return name_by_folder(l, items, names);

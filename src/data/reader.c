@@ -101,6 +101,10 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
     uint32_t four[4];
     tutti_random_block(four, &key, 0);
     const uint32_t *random = split == TUTTI_SPLIT_TRAIN && data->options.augment ? four : NULL;
+    if (data->part[split]) {
+        id = data->part[split][id];
+        split = TUTTI_SPLIT_TRAIN; /* as stored */
+    }
     if (data->source->numbers) return fetch_numbers(r, split, id, random, sample, label);
     const tutti_fit fit =
         tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);
@@ -132,7 +136,7 @@ tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epo
         if (!data->options.skip_bad)
             return tutti_fail(s, "%s (--skip-bad does without damaged samples)", tutti_message());
         note_bad(data, split, id);
-        if (split == TUTTI_SPLIT_TEST) {
+        if (split != TUTTI_SPLIT_TRAIN) {
             memset(sample, 0, tutti_data_stride(data) * sizeof *sample);
             *label = TUTTI_LABEL_NONE;
             return TUTTI_OK;

@@ -13,13 +13,14 @@
 #include "data/view.h"
 
 enum { TUTTI_MAX_CLASSES = 1 << 20, TUTTI_MAX_PICTURE_BYTES = 1 << 28 };
+enum { TUTTI_STORED = TUTTI_SPLIT_TEST + 1 }; /* splits that every kind stores: train and test */
 enum { TUTTI_SAMPLE_BLOCK = 16 }; /* channels stored together, where there are that many */
 
 typedef struct tutti_source {
     const char *kind;
     /* Reads the index: fills count, classes, names, and for pictures native and augment, for
-     * others shape and frame. It keeps what it needs in data->state. close also cleans up after a
-     * failed open. */
+     * others shape and frame. It keeps what it needs in data->state. One that has places for
+     * validation samples looks into val_place. close also cleans up after a failed open. */
     tutti_status (*open)(tutti_data *data, tutti_spec *spec);
     void (*close)(tutti_data *data);
     /* One of these two. pixels fills reader->image with data->picture.channels channels. */
@@ -30,6 +31,9 @@ typedef struct tutti_source {
                             const uint32_t random[4], float *values, int *label);
     /* Fills mean and std from the training samples; NULL where the usual values will do. */
     tutti_status (*measure)(tutti_data *data);
+    /* The number of what training sample 'id' is a part of, never less than that of the one before;
+     * NULL: each stands for itself. Validation sets are drawn by these. */
+    uint32_t (*unit)(const tutti_data *data, uint32_t id);
 } tutti_source;
 
 extern const tutti_source tutti_source_fashion, tutti_source_idx, tutti_source_cifar10,
@@ -41,6 +45,9 @@ struct tutti_data {
     tutti_data_options options;
     cpu_set_t cpus; /* where the thread that opened it may run */
     int count[TUTTI_SPLITS];
+    int val_percent;              /* of the training set, drawn for validation; 0: none */
+    const char *val_place;        /* while opening: where val= has samples, or NULL */
+    uint32_t *part[TUTTI_SPLITS]; /* ids in the training set as stored, where it is divided */
     int classes;
     tutti_names names;
     tutti_sample_shape native;  /* pictures: as stored; the size to crop where sizes vary */
@@ -66,6 +73,13 @@ struct tutti_reader {
     tutti_buffer bytes;  /* a record or a file as stored */
     tutti_buffer values; /* of an image that is not laid out yet */
 };
+
+/* Reads val=, a percentage or a place; fails for a place that the kind did not look into. */
+tutti_status tutti_data_read_val(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
+tutti_status tutti_data_check_val(const tutti_data *data) TUTTI_MUST_CHECK;
+
+/* Draws val_percent of the training set for validation: counts and parts change. */
+tutti_status tutti_data_divide(tutti_data *data) TUTTI_MUST_CHECK;
 
 /* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */
 tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;

@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     set_content(archive, bytes, size);
     char spec[300];
-    snprintf(spec, sizeof spec, "kaldi:%s,holdout=30%s", folder.path, size % 3 ? "" : ",context=2");
+    snprintf(spec, sizeof spec, "kaldi:%s,holdout=30%s%s", folder.path,
+             size % 3 ? "" : ",context=2", size % 5 ? "" : ",val=50");
     try_data(spec, size % 2);
     return 0;
 }

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     set_content(any, bytes, size);
     char spec[300];
-    snprintf(spec, sizeof spec, "cifar10:%s", folder.path);
+    snprintf(spec, sizeof spec, "cifar10:%s%s", folder.path, size % 5 ? "" : ",val=50");
     try_data(spec, size % 2);
     return 0;
 }

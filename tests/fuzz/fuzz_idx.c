@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         set_labels(labels[split], bytes, size);
     }
     char spec[300];
-    snprintf(spec, sizeof spec, "idx:%s,resize=40", folder.path);
+    snprintf(spec, sizeof spec, "idx:%s,resize=40%s", folder.path, size % 5 ? "" : ",val=50");
     try_data(spec, size % 2);
     return 0;
 }

@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     set_content(text, bytes, size);
     char spec[900];
-    snprintf(spec, sizeof spec, "images:%s,train=list.txt,test=list.txt", folder.path);
+    snprintf(spec, sizeof spec, "images:%s,train=list.txt,test=list.txt,val=%s", folder.path,
+             size % 3 ? "list.txt" : "50");
     try_data(spec, false);
     snprintf(spec, sizeof spec, "kaldi:%s/f.ark,%s/list.txt,names=%s/list.txt", folder.path,
              folder.path, folder.path);
