@@ -75,7 +75,7 @@ static const cli_option options[] = {
     {"keep",               CLI_INT,  TO(keep), 0, 1 << 20, "3",
      .help = "checkpoints to keep, besides the first and the best; 0: all"},
     {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN", .fallback = "1epoch",
-     .help = "test after every SPAN, or never"},
+     .help = "validate (where --data has val=) or test after every SPAN, or never"},
     {"plan",               CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "data, model, auto, or a file from tutti plan --save"},
     {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",

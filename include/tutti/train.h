@@ -63,7 +63,8 @@ typedef struct tutti_train_options {
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
     int keep;                     /* besides step 0 and the best; 0: all */
-    const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never" */
+    const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never". On the validation
+                                     set where 'data' has one (val=), else on the test set */
     const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
     FILE *show;                   /* header, progress and summary; NULL: silence */
     tutti_log log;
@@ -75,7 +76,8 @@ typedef struct tutti_train_result {
     int rank, ranks;
     int64_t steps;     /* done in all */
     double loss;       /* of the last step */
-    double top1, top5; /* of the last evaluation; NaN: there was none */
+    double top1, top5; /* of the last evaluation, which is the test where a run that validates has
+                          come to its end; NaN: there was none */
     double seconds;    /* of the training steps of this call */
     double samples_per_s;
     int exit_code; /* 0, or what a program stopped by a signal should end with */

@@ -42,7 +42,7 @@
 typedef struct tutti_metrics_row {
     int64_t step;      /* steps done */
     double epoch;      /* 1.5: in the middle of the second */
-    const char *phase; /* "train", "test" */
+    const char *phase; /* "train", "val", "test" */
 #define X(name, group) double name;
     TUTTI_METRICS_MAP(X)
 #undef X

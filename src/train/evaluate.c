@@ -1,5 +1,5 @@
-/* The test set: each rank evaluates its places of every batch, each sample once. Counts are
- * integers, and the loss is added up in fixed point, so no order of adding can show. */
+/* The test or validation set: each rank evaluates its places of every batch, each sample once.
+ * Counts are integers, and the loss is added up in fixed point, so no order of adding can show. */
 #include "train/run.h"
 
 #include <math.h>
@@ -48,14 +48,14 @@ static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int
     return TUTTI_OK;
 }
 
-static tutti_status evaluate_own(tutti_run *run, tally *sum, int64_t *confusion)
+static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum, int64_t *confusion)
 {
     tutti_loader *loader = NULL;
     int32_t *labels = NULL;
     const tutti_model *model = tutti_session_model(run->session);
     const int first = tutti_model_first_sample(model), own = tutti_model_samples(model);
     tutti_loader_options o = tutti_loader_defaults();
-    o.split = TUTTI_SPLIT_TEST;
+    o.split = split;
     o.batch = run->settings.batch;
     o.first = first;
     o.end = first + own;
@@ -97,15 +97,22 @@ static tutti_status add_up(tutti_run *run, int64_t *values, int64_t count)
     return s;
 }
 
-tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *out, int64_t *confusion)
+tutti_split tutti_run_judge(const tutti_run *run)
+{
+    return tutti_data_count(run->data, TUTTI_SPLIT_VAL) ? TUTTI_SPLIT_VAL : TUTTI_SPLIT_TEST;
+}
+
+tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluation *out,
+                                int64_t *confusion)
 {
     tally sum = {0};
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, evaluate_own(run, &sum, confusion)));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, evaluate_own(run, split, &sum, confusion)));
     TUTTI_TRY(add_up(run, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
     const int64_t classes = tutti_net_classes(run->net);
     if (confusion) TUTTI_TRY(add_up(run, confusion, classes * classes));
     if (!sum.samples && run->me.rank == 0)
-        tutti_warn(&run->log, "every sample to test on is damaged: there is no accuracy");
+        tutti_warn(&run->log, "every sample to %s on is damaged: there is no accuracy",
+                   split == TUTTI_SPLIT_VAL ? "validate" : "test");
     const double n = sum.samples ? (double)sum.samples : NAN;
     *out = (tutti_evaluation){
         .samples = sum.samples,

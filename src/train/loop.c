@@ -189,37 +189,64 @@ static tutti_status settle(tutti_run *run, loop *l)
     return take_news(run, l, &news);
 }
 
-static tutti_status evaluate(tutti_run *run, loop *l, bool *best)
+static void write_evaluation(tutti_run *run, const char *phase, const tutti_evaluation *e,
+                             double seconds)
 {
+    const int64_t step = tutti_session_steps(run->session);
+    if (!run->metrics) return;
+    tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), phase);
+    row.loss = e->loss;
+    row.top1 = e->top1;
+    row.top5 = e->top5;
+    row.samples = (double)e->samples;
+    row.seconds = seconds;
+    row.samples_per_s = (double)e->samples / seconds;
+    tutti_metrics_write(run->metrics, &row);
+}
+
+static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e)
+{
+    if (split != tutti_run_judge(run) || !e->samples || e->top1 <= run->score.best_top1)
+        return false;
+    run->score.best_top1 = e->top1;
+    run->score.best_step = tutti_session_steps(run->session);
+    return true;
+}
+
+static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *best)
+{
+    static const char *const phases[TUTTI_SPLITS] = {"train", "test", "val"};
     tutti_evaluation e;
     const double start = tutti_now();
     const int64_t step = tutti_session_steps(run->session);
     TUTTI_TRY(settle(run, l));
-    TUTTI_TRY(tutti_run_evaluate(run, &e, NULL));
+    TUTTI_TRY(tutti_run_evaluate(run, split, &e, NULL));
     run->score.top1 = e.top1;
     run->score.top5 = e.top5;
-    *best = e.samples && !(e.top1 <= run->score.best_top1);
-    if (*best) {
-        run->score.best_top1 = e.top1;
-        run->score.best_step = step;
-    }
+    *best = is_best(run, split, &e);
     const double seconds = tutti_now() - start;
     tutti_rhythm_mark(&l->evaluation, start + seconds);
     tutti_trace_span(run->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
                      start + seconds);
     if (e.samples)
         tutti_progress_say(
-            run->progress, "epoch %.4g: test top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
-            epoch_of(run, step), 100 * e.top1, 100 * e.top5, e.loss, *best ? " (best so far)" : "");
-    if (!run->metrics) return TUTTI_OK;
-    tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), "test");
-    row.loss = e.loss;
-    row.top1 = e.top1;
-    row.top5 = e.top5;
-    row.samples = (double)e.samples;
-    row.seconds = seconds;
-    row.samples_per_s = (double)e.samples / seconds;
-    tutti_metrics_write(run->metrics, &row);
+            run->progress, "epoch %.4g: %s top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
+            epoch_of(run, step), phases[split], 100 * e.top1, 100 * e.top5, e.loss,
+            *best                           ? " (best so far)"
+            : split == tutti_run_judge(run) ? ""
+                                            : " (the only test, of the final weights)");
+    write_evaluation(run, phases[split], &e, seconds);
+    return TUTTI_OK;
+}
+
+/* Where validation decides, the test set is looked at once, when nothing more can be chosen. */
+static tutti_status test_at_the_end(tutti_run *run, loop *l)
+{
+    bool best;
+    if (tutti_run_judge(run) == TUTTI_SPLIT_TEST || !tutti_data_count(run->data, TUTTI_SPLIT_TEST))
+        return TUTTI_OK;
+    TUTTI_TRY(evaluate(run, l, TUTTI_SPLIT_TEST, &best));
+    run->score.test_top1 = run->score.top1;
     return TUTTI_OK;
 }
 
@@ -295,7 +322,8 @@ static tutti_status between_steps(tutti_run *run, loop *l)
     l->stops = last || (l->asked & TUTTI_ASKED_STOP);
     if (run->settings.evaluates) {
         TUTTI_TRY(is_due(run, &l->evaluation, &due));
-        if (due || last) TUTTI_TRY(evaluate(run, l, &best));
+        if (due || last) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), &best));
+        if (last) TUTTI_TRY(test_at_the_end(run, l));
     }
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
     if (l->stops) return save_last(run, l);

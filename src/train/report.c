@@ -46,11 +46,25 @@ static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
              s->decay_all || s->weight_decay == 0 ? "" : " but for biases and normalisation");
 }
 
+static void describe_judge(const tutti_run *run, char *out, size_t size)
+{
+    const int val = tutti_data_count(run->data, TUTTI_SPLIT_VAL);
+    const int test = tutti_data_count(run->data, TUTTI_SPLIT_TEST);
+    if (!val)
+        snprintf(out, size, "chosen on the test set, which flatters it: see val= in doc/DATA.md");
+    else if (test)
+        snprintf(out, size,
+                 "chosen on %d validation samples; %d test samples are for the end, and the final "
+                 "weights",
+                 val, test);
+    else snprintf(out, size, "chosen on %d validation samples; there are none to test on", val);
+}
+
 void tutti_run_show_header(tutti_run *run)
 {
     if (!run->progress) return;
     char net[160], data[256], ranks[160], plan[512], batch[160], optimizer[384], length[128], n[32];
-    char predicted[256];
+    char predicted[256], judge[160];
     const tutti_settings *s = &run->settings;
     snprintf(net, sizeof net, "%s, %s parameters", run->net->name,
              tutti_format_count(n, (int64_t)tutti_net_total(run->net).parameters));
@@ -63,6 +77,7 @@ void tutti_run_show_header(tutti_run *run)
     snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
              tutti_model_samples(tutti_session_model(run->session)), s->grains);
     describe_optimizer(s, optimizer, sizeof optimizer);
+    describe_judge(run, judge, sizeof judge);
     snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",
              (long long)s->pace.steps,
              (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
@@ -77,6 +92,7 @@ void tutti_run_show_header(tutti_run *run)
         {"batch", batch},
         {"optimizer", optimizer},
         {"length", length},
+        {"best", s->evaluates ? judge : NULL},
         {"run", run->options->run ? run->options->run : "nothing is kept (no --run)"},
         {NULL, NULL},
     };
@@ -160,6 +176,21 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
         tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
 }
 
+static void say_best(const tutti_run *run)
+{
+    const tutti_score *score = &run->score;
+    const bool validates = tutti_run_judge(run) == TUTTI_SPLIT_VAL;
+    char test[96] = "";
+    if (isnan(score->best_top1)) return;
+    if (!isnan(score->test_top1))
+        snprintf(test, sizeof test, "; test top-1 %.2f %% with the final weights",
+                 100 * score->test_top1);
+    tutti_progress_say(run->progress,
+                       "best: %s top-1 %.2f %% after step %lld, chosen on the %s set%s",
+                       validates ? "val" : "test", 100 * score->best_top1,
+                       (long long)score->best_step, validates ? "validation" : "test", test);
+}
+
 tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
 {
     tutti_progress_end(run->progress);
@@ -173,6 +204,7 @@ tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
         for (int i = 0; i < run->net->layer_count; i++) report_layer(run, i, (double)steps);
         TUTTI_TRY(report_ranks(run, (double)steps));
         say_summary(run, seconds, steps);
+        say_best(run);
     }
     if (!run->options->trace) return TUTTI_OK;
     return tutti_rank_write_trace(&run->me, run->trace, run->options->trace, run->times.begun);

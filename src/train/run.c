@@ -186,7 +186,7 @@ static tutti_status open_loader(tutti_run *run)
 {
     const tutti_model *model = tutti_session_model(run->session);
     tutti_loader_options o = tutti_loader_defaults();
-    if (run->settings.evaluates && tutti_data_count(run->data, TUTTI_SPLIT_TEST) < 1)
+    if (run->settings.evaluates && tutti_data_count(run->data, tutti_run_judge(run)) < 1)
         return tutti_fail(TUTTI_DATA,
                           "%s has no samples to test on: give it some (doc/DATA.md: test=, "
                           "holdout=), or train with --eval-every never",
@@ -262,9 +262,10 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
 
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, bool evaluates_only)
 {
-    *run = (tutti_run){.options = options,
-                       .log = options->log,
-                       .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .loss = NAN}};
+    *run = (tutti_run){
+        .options = options,
+        .log = options->log,
+        .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
     const tutti_status s = tutti_run_conclude(run, open_parts(run, evaluates_only));
     if (s != TUTTI_OK) tutti_run_close(run);
     return s;

@@ -4,7 +4,7 @@
  *   plan_choice.c   the plan, and what is expected of it
  *   loop.c          steps, and what is due between them
  *   checkpoints.c   what a run writes into its checkpoints and takes from one
- *   evaluate.c      the test set, each sample once
+ *   evaluate.c      the test or validation set, each sample once
  *   report.c        what a run is, and what happened in it: layers, ranks, trace
  *   predicted.c     what was predicted against what happened
  *   test.c          testing a trained net
@@ -29,9 +29,10 @@
 /* What evaluations have found; NaN before the first. */
 typedef struct tutti_score {
     double top1, top5; /* the last one's */
-    double best_top1;
+    double best_top1;  /* by the split that judges */
     int64_t best_step;
-    double loss; /* of the last step that is known of */
+    double test_top1; /* of the test at the end of a run that validates */
+    double loss;      /* of the last step that is known of */
 } tutti_score;
 
 /* Seconds of this rank. */
@@ -101,9 +102,12 @@ typedef struct tutti_evaluation {
     int64_t *confusion; /* [truth][answer], or NULL */
 } tutti_evaluation;
 
+/* By which samples checkpoints are judged: those for validation, where there are any. */
+tutti_split tutti_run_judge(const tutti_run *run);
+
 /* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. Where all
  * samples are damaged (with --skip-bad) there are 0, rank 0 says so, and the rest is NaN. */
-tutti_status tutti_run_evaluate(tutti_run *run, tutti_evaluation *evaluation,
+tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluation *evaluation,
                                 int64_t *confusion) TUTTI_MUST_CHECK;
 
 /* ---- report.c ---- */

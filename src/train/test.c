@@ -38,7 +38,7 @@ static tutti_status test(tutti_run *run, tutti_train_result *result)
     if (classes <= TUTTI_CONFUSION_MOST)
         s = tutti_alloc(&confusion, classes * classes, sizeof *confusion);
     s = tutti_comm_agree(run->me.comm, s);
-    if (s == TUTTI_OK) s = tutti_run_evaluate(run, &e, confusion);
+    if (s == TUTTI_OK) s = tutti_run_evaluate(run, TUTTI_SPLIT_TEST, &e, confusion);
     if (s == TUTTI_OK && !e.samples)
         s = tutti_fail(TUTTI_DATA, "%s has no test samples that can be read", run->options->data);
     if (s == TUTTI_OK) {

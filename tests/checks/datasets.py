@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """datasets.py TUTTI: what train and test say about data that is not as one would like it."""
+import json
 import pathlib
 import resource
 import struct
@@ -96,6 +97,36 @@ def check_no_tests(folder):
     expect("nothing to test on, none needed", done.returncode == 0, done)
 
 
+def evaluations(folder):
+    rows = [json.loads(line) for line in open(folder / "metrics.jsonl")]
+    return [(row["phase"], row["top1"]) for row in rows if row["phase"] in ("val", "test")]
+
+
+def check_validation(folder):
+    """With val= it decides, and the test set is looked at once; without it the run says what does."""
+    make_pictures(folder / "set", 20)
+    words = ["train", write_net(folder, 2), "--steps", "12", "--eval-every", "3steps", "--run"]
+    done = run(*words, folder / "a", "--data", f"images:{folder}/set,resize=8,val=25")
+    found = evaluations(folder / "a")
+    state = json.loads((folder / "a/latest/state.json").read_text())["metrics"]
+    expect("val decides, test comes once, at the end", done.returncode == 0
+           and [phase for phase, _ in found] == ["val"] * 4 + ["test"]
+           and state["best_top1"] == max(top1 for phase, top1 in found if phase == "val"), done)
+    expect("what decides is said", "chosen on 9 validation samples; 4 test samples" in done.stdout
+           and "chosen on the validation set; test top-1" in done.stdout, done)
+    done = run(*words, folder / "b", "--data", f"images:{folder}/set,resize=8")
+    expect("without val= the test set decides, and that is said", done.returncode == 0
+           and [phase for phase, _ in evaluations(folder / "b")] == ["test"] * 4
+           and "chosen on the test set, which flatters it" in done.stdout
+           and "chosen on the test set\n" in done.stdout, done)
+    done = run(*words, folder / "c", "--data", f"images:{folder}/set,resize=8,holdout=0,val=25")
+    expect("val is enough", done.returncode == 0 and "none to test on" in done.stdout
+           and [phase for phase, _ in evaluations(folder / "c")] == ["val"] * 4, done)
+    done = run("test", words[1], "--weights", folder / "a/best", "--data",
+               f"images:{folder}/set,resize=8,val=25")
+    expect("tutti test takes the test set", "\n4 samples: top-1" in done.stdout, done)
+
+
 def check_many_classes(folder):
     """ImageNet's 21,841 classes: their table of confusions would take 3.8 GB."""
     net = write_net(folder, 21841)
@@ -108,7 +139,7 @@ def check_many_classes(folder):
            and "8 samples: top-1" in done.stdout, done)
 
 
-for check in check_damage, check_outputs, check_no_tests, check_many_classes:
+for check in check_damage, check_outputs, check_no_tests, check_validation, check_many_classes:
     with tempfile.TemporaryDirectory() as name:
         check(pathlib.Path(name))
 sys.exit(bool(FAILURES))
