@@ -134,6 +134,14 @@ PASS(run_relu6_back)
 {
     flat(b, b->exec.row->ops->relu6_backward, b->b);
 }
+PASS(run_silu)
+{
+    flat(b, b->exec.row->ops->silu, NULL);
+}
+PASS(run_silu_back)
+{
+    flat(b, b->exec.row->ops->silu_backward, b->b);
+}
 PASS(run_sigmoid)
 {
     tutti_sigmoid(b->exec, extent(b), b->a, b->c);
@@ -260,6 +268,8 @@ static const pass passes[] = {
     {"relu backward", run_relu_back, 2, 1, true},
     {"relu6", run_relu6, 1, 1, true},
     {"relu6 backward", run_relu6_back, 2, 1, true},
+    {"silu", run_silu, 1, 1, true},
+    {"silu backward", run_silu_back, 2, 1, true},
     {"sigmoid", run_sigmoid, 1, 1, true},
     {"sigmoid backward", run_sigmoid_back, 2, 1, true},
     {"tanh", run_tanh, 1, 1, true},

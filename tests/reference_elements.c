@@ -173,6 +173,51 @@ void tanh_backward(const work *w)
     }
 }
 
+/* ---- activations whose derivative is known by x only ---- */
+
+/* f(x), its first two derivatives, and how large the terms of the first are. */
+typedef struct curve {
+    double y, slope, bend, size;
+} curve;
+
+static void curve_forward(const work *w, curve (*of)(double))
+{
+    const value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const curve at = of(x->v[i]);
+        w->out->v[i] = at.y;
+        w->out->v_error[i] = square(at.slope) * x->v_error[i] + square(ACTIVATION_ERROR * U * at.y);
+    }
+}
+
+static void curve_backward(const work *w, curve (*of)(double))
+{
+    value *x = w->in[0];
+    for (size_t i = 0; i < value_count(x); i++) {
+        const curve at = of(x->v[i]);
+        const double d = w->out->d[i];
+        add_d(x, i, d * at.slope,
+              square(at.slope) * w->out->d_error[i] + square(d * at.bend) * x->v_error[i] +
+                  square(ACTIVATION_ERROR * U * d * at.size));
+    }
+}
+
+static curve silu(double x)
+{
+    const double s = 1 / (1 + exp(-x)), bend = s * (1 - s);
+    return (curve){x * s, s + x * bend, bend * (2 + x * (1 - 2 * s)), s + fabs(x) * bend};
+}
+
+void silu_forward(const work *w)
+{
+    curve_forward(w, silu);
+}
+
+void silu_backward(const work *w)
+{
+    curve_backward(w, silu);
+}
+
 /* ---- dropout ---- */
 
 /* The rate as its numbers of 16 bits have it. */

@@ -139,7 +139,7 @@ VALUE(want_leaky_backward)
     UNUSED;
     return b > 0 ? a : (double)0.3f * a;
 }
-static void run_clip(const run *r, size_t n, tutti_elementwise_fn *kernel, tutti_elementwise job)
+static void run_flat(const run *r, size_t n, tutti_elementwise_fn *kernel, tutti_elementwise job)
 {
     tutti_elementwise_run(r->exec.team, kernel, &job, n);
 }
@@ -148,7 +148,7 @@ APPLY(relu6)
     fenced wide = fenced_create(n); /* inputs beyond both ends */
     (void)b, (void)mask;
     for (size_t i = 0; i < n; i++) wide.data[i] = 4 * a->data[i];
-    run_clip(r, n, r->exec.row->ops->relu6, (tutti_elementwise){.a = wide.data, .y = y});
+    run_flat(r, n, r->exec.row->ops->relu6, (tutti_elementwise){.a = wide.data, .y = y});
     fenced_destroy(&wide);
 }
 VALUE(want_relu6)
@@ -161,13 +161,29 @@ APPLY(relu6_backward)
     fenced wide = fenced_create(n);
     for (size_t i = 0; i < n; i++) wide.data[i] = fminf(fmaxf(4 * b->data[i], 0), 6);
     const tutti_elementwise job = {.a = a->data, .b = wide.data, .mask = mask->data, .y = y};
-    run_clip(r, n, r->exec.row->ops->relu6_backward, job);
+    run_flat(r, n, r->exec.row->ops->relu6_backward, job);
     fenced_destroy(&wide);
 }
 VALUE(want_relu6_backward)
 {
     UNUSED;
     return 4 * b > 0 && 4 * b < 6 ? a : 0;
+}
+APPLY(silu_backward)
+{
+    const tutti_elementwise job = {.a = a->data, .b = b->data, .mask = mask->data, .y = y};
+    run_flat(r, n, r->exec.row->ops->silu_backward, job);
+}
+VALUE(want_silu_backward)
+{
+    const double s = 1 / (1 + exp(-b));
+    UNUSED;
+    return a * (s + b * s * (1 - s));
+}
+VALUE(bound_curve) /* sigmoid and the like to 4 units, a sum of products, one more product */
+{
+    UNUSED;
+    return half * fabs(a) * (8 + 4) * (1 + fabs(b));
 }
 APPLY(tanh)
 {
@@ -219,6 +235,7 @@ static const pass passes[] = {
     {"leaky backward", apply_leaky_backward, want_leaky_backward, bound_leaky, true, false},
     {"relu6", apply_relu6, want_relu6, exact, false, false},
     {"relu6 backward", apply_relu6_backward, want_relu6_backward, exact, true, false},
+    {"silu backward", apply_silu_backward, want_silu_backward, bound_curve, true, false},
     {"tanh", apply_tanh, want_tanh, bound_tanh, false, false},
     {"sigmoid backward", apply_sigmoid_backward, want_sigmoid_backward, bound_slope, true, false},
     {"tanh backward", apply_tanh_backward, want_tanh_backward, bound_slope, true, false},
@@ -279,7 +296,7 @@ static void relu_keeps_nan(void **state)
         tutti_relu(r.exec, 4, x, y);
         assert_true(isnan(y[0]) && y[1] == 0.0f && !signbit(y[1]) && y[2] == 0.0f);
         assert_true(y[3] == INFINITY);
-        run_clip(&r, 4, r.exec.row->ops->relu6, (tutti_elementwise){.a = x, .y = y});
+        run_flat(&r, 4, r.exec.row->ops->relu6, (tutti_elementwise){.a = x, .y = y});
         assert_true(isnan(y[0]) && y[1] == 0.0f && y[2] == 0.0f && y[3] == 6.0f);
     }
 }

@@ -19,6 +19,11 @@ static double sigmoid(double x)
     return 1.0 / (1.0 + exp(-x));
 }
 
+static double silu(double x)
+{
+    return x * sigmoid(x);
+}
+
 static double pow_minus_3_4(double x)
 {
     return pow(x, -0.75);
@@ -30,6 +35,7 @@ static const function functions[] = {
     {"sigmoid", offsetof(tutti_ops_kernels, sigmoid), sigmoid, -87.0f, 100.0f, 3.3},
     {"tanh", offsetof(tutti_ops_kernels, tanh), tanh, -20.0f, 20.0f, 3.6},
     {"x^-3/4", offsetof(tutti_ops_kernels, pow_minus_3_4), pow_minus_3_4, FLT_MIN, FLT_MAX, 2.3},
+    {"silu", offsetof(tutti_ops_kernels, silu), silu, -80.0f, 100.0f, 3.9},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions, CHUNK = 4096, STRIDE = 499 };
 

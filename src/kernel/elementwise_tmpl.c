@@ -159,6 +159,47 @@ FLAT(sigmoid_backward)
     }
 }
 
+/* Defines kernels of functions that take TOGETHER vectors at a time: 'one' does 'count' of them. */
+#define BY_TOGETHER(one)                                                 \
+    do {                                                                 \
+        for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN) \
+            one(f, TOGETHER, begin, stream);                             \
+        for (; begin < end; begin += VLEN) one(f, 1, begin, stream);     \
+    } while (0)
+
+INLINE void silu_of(const tutti_elementwise *f, int count, size_t at, bool stream)
+{
+    vf x[TOGETHER], s[TOGETHER];
+    TOGETHER_EACH(i) s[i] = x[i] = vf_take(f->a + at + i * VLEN);
+    vf_sigmoid(count, s);
+    TOGETHER_EACH(i) vf_put(f->y + at + i * VLEN, vf_mul(x[i], s[i]), stream);
+}
+
+FLAT(silu)
+{
+    BY_TOGETHER(silu_of);
+}
+
+/* (x s)' = s + x s (1 - s) */
+INLINE void silu_backward_of(const tutti_elementwise *f, int count, size_t at, bool stream)
+{
+    const vf one = vf_set1(1.0f);
+    vf x[TOGETHER], s[TOGETHER];
+    TOGETHER_EACH(i) s[i] = x[i] = vf_take(f->b + at + i * VLEN);
+    vf_sigmoid(count, s);
+    TOGETHER_EACH(i) x[i] = vf_fma(vf_mul(x[i], s[i]), vf_sub(one, s[i]), s[i]);
+    TOGETHER_EACH(i)
+    {
+        const size_t here = at + i * VLEN;
+        vf_put(f->y + here, masked(vf_mul(vf_take(f->a + here), x[i]), f->mask, here), stream);
+    }
+}
+
+FLAT(silu_backward)
+{
+    BY_TOGETHER(silu_backward_of);
+}
+
 INLINE void tanh_of(const tutti_elementwise *f, int count, size_t at, bool stream)
 {
     vf x[TOGETHER];
@@ -169,9 +210,7 @@ INLINE void tanh_of(const tutti_elementwise *f, int count, size_t at, bool strea
 
 FLAT(tanh)
 {
-    for (; begin + TOGETHER * VLEN <= end; begin += TOGETHER * VLEN)
-        tanh_of(f, TOGETHER, begin, stream);
-    for (; begin < end; begin += VLEN) tanh_of(f, 1, begin, stream);
+    BY_TOGETHER(tanh_of);
 }
 
 FLAT(tanh_backward)

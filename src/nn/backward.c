@@ -57,7 +57,7 @@ static void deactivate(const job *j)
     tutti_input in;
     if (!activation || activation->is_gate) return; /* readers of y have masked dy */
     const tutti_call call = tutti_unit_call(j->m, j->unit, j->pass, TUTTI_PASS_WEIGHTS);
-    const tutti_call after = tutti_activation_call(&call, &in);
+    const tutti_call after = tutti_activation_call(j->unit, &call, &in);
     activation->backward_data(&after);
     tutti_unit_computed(j->m, j->unit, TUTTI_PASS_WEIGHTS, start);
 }

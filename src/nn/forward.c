@@ -80,10 +80,11 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .beaten_by = m->beaten_by};
 }
 
-tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in)
+tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call, tutti_input *in)
 {
     tutti_call own = *call;
-    *in = (tutti_input){.x = call->y, .shape = call->layer->out, .dx = call->dy};
+    const float *x = unit->sum ? unit->sum : unit->y;
+    *in = (tutti_input){.x = x, .shape = call->layer->out, .dx = call->dy};
     own.options = call->layer->activation->defaults;
     own.in = in;
     return own;
@@ -91,13 +92,15 @@ tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in)
 
 /* ---- running ---- */
 
-static void compute(const tutti_call *call)
+static void compute(const tutti_unit *unit, const tutti_call *call)
 {
     const tutti_kind *activation = call->layer->activation;
+    tutti_call own = *call;
     tutti_input in;
-    call->layer->kind->forward(call);
+    if (unit->sum) own.y = unit->sum;
+    call->layer->kind->forward(&own);
     if (!activation || call->relu) return;
-    const tutti_call after = tutti_activation_call(call, &in);
+    const tutti_call after = tutti_activation_call(unit, call, &in);
     activation->forward(&after);
 }
 
@@ -110,7 +113,7 @@ tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pa
         TUTTI_TRY(tutti_hops_forward(m, unit, k, pass));
     const double start = tutti_now();
     const tutti_call call = tutti_unit_call(m, unit, pass, TUTTI_PASS_FORWARD);
-    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) compute(&call);
+    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) compute(unit, &call);
     if (pass->training) tutti_unit_computed(m, unit, TUTTI_PASS_FORWARD, start);
     return TUTTI_OK;
 }

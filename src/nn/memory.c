@@ -8,6 +8,8 @@
  *   - max pooling keeps 16 bits per output and masks by its output, so the large output of a
  *     convolution before it is soon free;
  *   - dropout draws its numbers again;
+ *   - of a fused activation it reads the output, or, where the derivative does not follow from
+ *     that (silu, gelu), the sum before it, which then has a place of its own;
  *   - elementwise layers work in place where nobody else needs what they overwrite. */
 #include "base/memory.h"
 #include "nn/unit.h"
@@ -98,6 +100,13 @@ static bool needs_y(const tutti_model *m, const tutti_unit *unit)
     return gates || again(unit->layer) & TUTTI_AGAIN_Y;
 }
 
+/* An activation whose derivative does not follow from its output needs what it was applied to. */
+static bool needs_sum(const tutti_unit *unit)
+{
+    const tutti_kind *activation = unit->layer->activation;
+    return activation && activation->again & TUTTI_AGAIN_X_DATA;
+}
+
 bool tutti_unit_wants_tight(const tutti_model *model, const tutti_unit *unit)
 {
     return unit->layer->form == TUTTI_FORM_COMPACT &&
@@ -165,6 +174,9 @@ static void plan_output(planner *p, int i)
                         : new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i, i);
     if (!m->options.forward_only && needs_y(m, unit))
         lives_at(p, unit->y_lease, backward_time(m, i));
+    if (!m->options.forward_only && needs_sum(unit))
+        unit->sum_lease = new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i,
+                                    backward_time(m, i));
     if (unit->layer->kind->is_loss) /* the caller reads it */
         lives_at(p, unit->y_lease, end_time(m));
 }
@@ -273,6 +285,7 @@ static void set_addresses(const planner *p)
     for (int i = 0; i < m->unit_count; i++) {
         tutti_unit *unit = &m->units[i];
         unit->y = address(p, unit->y_lease);
+        unit->sum = address(p, unit->sum_lease);
         unit->dy = address(p, unit->dy_lease);
         unit->saved = address(p, unit->saved_lease);
         for (int pass = 0; pass < TUTTI_PASSES; pass++)
@@ -285,7 +298,7 @@ static int most_leases(const tutti_model *m)
 {
     int count = 2;
     for (int i = 0; i < m->unit_count; i++) {
-        count += 6 + m->units[i].layer->input_count;
+        count += 7 + m->units[i].layer->input_count;
         for (int k = 0; k < m->units[i].layer->input_count; k++)
             count += 5 * m->units[i].edges[k].hop_count;
     }

@@ -196,7 +196,7 @@ static tutti_status init_unit(tutti_model *m, int i)
 {
     tutti_unit *unit = &m->units[i];
     unit->layer = &m->net->layers[i];
-    unit->y_lease = unit->dy_lease = unit->saved_lease = -1;
+    unit->y_lease = unit->sum_lease = unit->dy_lease = unit->saved_lease = -1;
     for (int pass = 0; pass < TUTTI_PASSES; pass++) unit->scratch_lease[pass] = -1;
     unit->pixels = unit->layer->out.h * unit->layer->out.w;
     TUTTI_TRY(choose_life(m, unit));

@@ -44,9 +44,10 @@ typedef struct tutti_unit {
     int *grain_begin; /* [grain_count + 1], counted from first_sample */
 
     float *y, *dy;
-    void *saved;                                                     /* of its kind */
-    void *scratch[TUTTI_PASSES];                                     /* one for each pass */
-    int y_lease, dy_lease, saved_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
+    float *sum;  /* what its activation reads again in the backward pass; NULL: y has it all */
+    void *saved; /* of its kind */
+    void *scratch[TUTTI_PASSES]; /* one for each pass */
+    int y_lease, sum_lease, dy_lease, saved_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
 
     tutti_layer_times times;
 } tutti_unit;
@@ -135,9 +136,9 @@ const float *tutti_input_form(const tutti_model *model, const tutti_unit *unit,
 tutti_call tutti_unit_call(const tutti_model *model, tutti_unit *unit, const tutti_pass *pass,
                            tutti_layer_pass which);
 
-/* The same for the activation after its sum: on its output, in place. 'in' is room for its
- * input. */
-tutti_call tutti_activation_call(const tutti_call *call, tutti_input *in);
+/* The same for the activation after its sum: on its output, in place unless the unit keeps the sum.
+ * 'in' is room for its input. */
+tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call, tutti_input *in);
 
 /* What must happen before the first layer, the layers one by one, all of them. */
 void tutti_prepare_input(tutti_model *model, const tutti_pass *pass);

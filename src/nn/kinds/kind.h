@@ -80,7 +80,8 @@ struct tutti_kind {
     const void *defaults;  /* parsing starts from these */
     bool names_inputs;     /* two or more names follow the word */
     bool takes_activation; /* may end in one: "relu" */
-    bool is_activation;    /* may be one, with default options; then it works in place */
+    bool is_activation;    /* may be one, with default options; then it works in place, or beside */
+                           /* the sum if it reads x again */
 
     /* ---- description ---- */
 
