@@ -142,6 +142,14 @@ PASS(run_silu_back)
 {
     flat(b, b->exec.row->ops->silu_backward, b->b);
 }
+PASS(run_gelu)
+{
+    flat(b, b->exec.row->ops->gelu, NULL);
+}
+PASS(run_gelu_back)
+{
+    flat(b, b->exec.row->ops->gelu_backward, b->b);
+}
 PASS(run_sigmoid)
 {
     tutti_sigmoid(b->exec, extent(b), b->a, b->c);
@@ -270,6 +278,8 @@ static const pass passes[] = {
     {"relu6 backward", run_relu6_back, 2, 1, true},
     {"silu", run_silu, 1, 1, true},
     {"silu backward", run_silu_back, 2, 1, true},
+    {"gelu", run_gelu, 1, 1, true},
+    {"gelu backward", run_gelu_back, 2, 1, true},
     {"sigmoid", run_sigmoid, 1, 1, true},
     {"sigmoid backward", run_sigmoid_back, 2, 1, true},
     {"tanh", run_tanh, 1, 1, true},

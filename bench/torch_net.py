@@ -9,7 +9,7 @@ import torch
 import torch.nn as nn
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
-ACTIVATIONS = {"relu": lambda: nn.ReLU(inplace=True), "relu6": nn.ReLU6, "silu": nn.SiLU,
+ACTIVATIONS = {"relu": lambda: nn.ReLU(inplace=True), "relu6": nn.ReLU6, "silu": nn.SiLU, "gelu": nn.GELU,
                "leakyrelu": nn.LeakyReLU,
                "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 

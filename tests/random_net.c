@@ -90,8 +90,9 @@ static void say_pair(maker *m, const char *key, const int pair[2])
 
 static void say_activation(maker *m)
 {
-    static const char *const words[] = {
-        "", "", "", "", "", " relu", " relu", " relu6", " silu", " leakyrelu", " sigmoid", " tanh"};
+    static const char *const words[] = {"",           "",         "",       "",      "",
+                                        " relu",      " relu",    " relu6", " silu", " gelu",
+                                        " leakyrelu", " sigmoid", " tanh"};
     say(m, "%s", ONE_OF(m, words));
 }
 
@@ -236,7 +237,8 @@ static bool make_pool(maker *m, int from)
 
 static bool make_activation(maker *m, int from)
 {
-    static const char *const kinds[] = {"relu", "relu6", "silu", "leakyrelu", "sigmoid", "tanh"};
+    static const char *const kinds[] = {"relu",      "relu6",   "silu", "gelu",
+                                        "leakyrelu", "sigmoid", "tanh"};
     begin(m, ONE_OF(m, kinds), from)->elementwise = true;
     end(m, from);
     return true;

@@ -8,7 +8,7 @@
 #include "base/random.h"
 
 /* Errors of src/kernel/isa/math.h in half units, rounded up. */
-enum { EXP_ERROR = 4, POWER_ERROR = 12, ACTIVATION_ERROR = 8 };
+enum { EXP_ERROR = 4, POWER_ERROR = 12, ACTIVATION_ERROR = 8, CURVE_ERROR = 16 };
 
 void shape_same(op *o, const value *const *in, value *out)
 {
@@ -186,7 +186,7 @@ static void curve_forward(const work *w, curve (*of)(double))
     for (size_t i = 0; i < value_count(x); i++) {
         const curve at = of(x->v[i]);
         w->out->v[i] = at.y;
-        w->out->v_error[i] = square(at.slope) * x->v_error[i] + square(ACTIVATION_ERROR * U * at.y);
+        w->out->v_error[i] = square(at.slope) * x->v_error[i] + square(CURVE_ERROR * U * at.y);
     }
 }
 
@@ -198,7 +198,7 @@ static void curve_backward(const work *w, curve (*of)(double))
         const double d = w->out->d[i];
         add_d(x, i, d * at.slope,
               square(at.slope) * w->out->d_error[i] + square(d * at.bend) * x->v_error[i] +
-                  square(ACTIVATION_ERROR * U * d * at.size));
+                  square(CURVE_ERROR * U * d * at.size));
     }
 }
 
@@ -216,6 +216,23 @@ void silu_forward(const work *w)
 void silu_backward(const work *w)
 {
     curve_backward(w, silu);
+}
+
+static curve gelu(double x)
+{
+    const double below = erfc(-x / sqrt(2)) / 2, density = exp(-x * x / 2) / sqrt(2 * acos(-1));
+    return (curve){x * below, below + x * density, density * (2 - x * x),
+                   below + fabs(x) * density};
+}
+
+void gelu_forward(const work *w)
+{
+    curve_forward(w, gelu);
+}
+
+void gelu_backward(const work *w)
+{
+    curve_backward(w, gelu);
 }
 
 /* ---- dropout ---- */

@@ -185,6 +185,16 @@ VALUE(bound_curve) /* sigmoid and the like to 4 units, a sum of products, one mo
     UNUSED;
     return half * fabs(a) * (8 + 4) * (1 + fabs(b));
 }
+APPLY(gelu_backward)
+{
+    const tutti_elementwise job = {.a = a->data, .b = b->data, .mask = mask->data, .y = y};
+    run_flat(r, n, r->exec.row->ops->gelu_backward, job);
+}
+VALUE(want_gelu_backward)
+{
+    UNUSED;
+    return a * (erfc(-b / sqrt(2)) / 2 + b * exp(-b * b / 2) / sqrt(2 * acos(-1)));
+}
 APPLY(tanh)
 {
     (void)b, (void)mask;
@@ -236,6 +246,7 @@ static const pass passes[] = {
     {"relu6", apply_relu6, want_relu6, exact, false, false},
     {"relu6 backward", apply_relu6_backward, want_relu6_backward, exact, true, false},
     {"silu backward", apply_silu_backward, want_silu_backward, bound_curve, true, false},
+    {"gelu backward", apply_gelu_backward, want_gelu_backward, bound_curve, true, false},
     {"tanh", apply_tanh, want_tanh, bound_tanh, false, false},
     {"sigmoid backward", apply_sigmoid_backward, want_sigmoid_backward, bound_slope, true, false},
     {"tanh backward", apply_tanh_backward, want_tanh_backward, bound_slope, true, false},

@@ -24,6 +24,11 @@ static double silu(double x)
     return x * sigmoid(x);
 }
 
+static double gelu(double x)
+{
+    return x * erfc(-x / sqrt(2)) / 2;
+}
+
 static double pow_minus_3_4(double x)
 {
     return pow(x, -0.75);
@@ -36,6 +41,7 @@ static const function functions[] = {
     {"tanh", offsetof(tutti_ops_kernels, tanh), tanh, -20.0f, 20.0f, 3.6},
     {"x^-3/4", offsetof(tutti_ops_kernels, pow_minus_3_4), pow_minus_3_4, FLT_MIN, FLT_MAX, 2.3},
     {"silu", offsetof(tutti_ops_kernels, silu), silu, -80.0f, 100.0f, 3.9},
+    {"gelu", offsetof(tutti_ops_kernels, gelu), gelu, -12.8f, 100.0f, 8.0},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions, CHUNK = 4096, STRIDE = 499 };
 
@@ -158,6 +164,12 @@ static void check_special_values(const tutti_kernels *row)
     assert_true(value_of(row, &functions[4], INFINITY) == 0.0f);
     assert_true(value_of(row, t, -0.0f) == 0.0f && signbit(value_of(row, t, -0.0f)));
     assert_true(value_of(row, t, 1e-30f) == 1e-30f);
+    for (int i = 5; i < FUNCTIONS; i++) { /* silu, gelu */
+        assert_true(value_of(row, &functions[i], INFINITY) == INFINITY);
+        assert_true(value_of(row, &functions[i], 1e30f) == 1e30f);
+        assert_true(value_of(row, &functions[i], -1e30f) == 0.0f);
+        assert_true(value_of(row, &functions[i], 0.0f) == 0.0f);
+    }
 }
 
 static void special_values(void **state)

@@ -40,13 +40,14 @@ static const char leaks[] = "input 3 6 6\n"
 
 static const char smooth[] = "input 3 6 6\n"
                              "c1 conv 20 kernel=3 relu6\n"
+                             "e gelu\n"
                              "a silu\n"
                              "c2 conv 10 kernel=3 silu\n"
                              "b relu6\n"
                              "d dropout 0.2\n"
                              "f1 fc 70 silu\n"
                              "f2 fc 70 relu from=d\n"
-                             "sum add f1 f2 relu6\n"
+                             "sum add f1 f2 gelu\n"
                              "f3 fc 5\n"
                              "loss softmax\n";
 

@@ -200,6 +200,37 @@ FLAT(silu_backward)
     BY_TOGETHER(silu_backward_of);
 }
 
+INLINE void gelu_of(const tutti_elementwise *f, int count, size_t at, bool stream)
+{
+    vf x[TOGETHER], below[TOGETHER], density[TOGETHER];
+    TOGETHER_EACH(i) x[i] = vf_take(f->a + at + i * VLEN);
+    vf_normal(count, x, below, density);
+    TOGETHER_EACH(i) vf_put(f->y + at + i * VLEN, vf_mul(x[i], below[i]), stream);
+}
+
+FLAT(gelu)
+{
+    BY_TOGETHER(gelu_of);
+}
+
+INLINE void gelu_backward_of(const tutti_elementwise *f, int count, size_t at, bool stream)
+{
+    vf x[TOGETHER], below[TOGETHER], density[TOGETHER];
+    TOGETHER_EACH(i) x[i] = vf_take(f->b + at + i * VLEN);
+    vf_normal(count, x, below, density);
+    TOGETHER_EACH(i) x[i] = vf_fma(x[i], density[i], below[i]);
+    TOGETHER_EACH(i)
+    {
+        const size_t here = at + i * VLEN;
+        vf_put(f->y + here, masked(vf_mul(vf_take(f->a + here), x[i]), f->mask, here), stream);
+    }
+}
+
+FLAT(gelu_backward)
+{
+    BY_TOGETHER(gelu_backward_of);
+}
+
 INLINE void tanh_of(const tutti_elementwise *f, int count, size_t at, bool stream)
 {
     vf x[TOGETHER];

@@ -74,6 +74,8 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, sigmoid_backward) /* dy = a, output = b */   \
     X(tutti_elementwise_fn, silu)             /* y = a sigmoid(a) */     \
     X(tutti_elementwise_fn, silu_backward)    /* dy = a, input = b */    \
+    X(tutti_elementwise_fn, gelu)             /* a times the normal share below a */ \
+    X(tutti_elementwise_fn, gelu_backward)    /* dy = a, input = b */    \
     X(tutti_elementwise_fn, tanh)                                        \
     X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
