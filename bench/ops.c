@@ -150,6 +150,22 @@ PASS(run_gelu_back)
 {
     flat(b, b->exec.row->ops->gelu_backward, b->b);
 }
+PASS(run_hardswish)
+{
+    flat(b, b->exec.row->ops->hardswish, NULL);
+}
+PASS(run_hardswish_back)
+{
+    flat(b, b->exec.row->ops->hardswish_backward, b->b);
+}
+PASS(run_hardsigmoid)
+{
+    tutti_elementwise_channels(b->exec.team, b->exec.row->ops->hardsigmoid, extent(b), b->a, b->c);
+}
+PASS(run_hardsigmoid_back)
+{
+    flat(b, b->exec.row->ops->hardsigmoid_backward, b->b);
+}
 PASS(run_sigmoid)
 {
     tutti_sigmoid(b->exec, extent(b), b->a, b->c);
@@ -280,6 +296,10 @@ static const pass passes[] = {
     {"silu backward", run_silu_back, 2, 1, true},
     {"gelu", run_gelu, 1, 1, true},
     {"gelu backward", run_gelu_back, 2, 1, true},
+    {"hardswish", run_hardswish, 1, 1, true},
+    {"hardswish backward", run_hardswish_back, 2, 1, true},
+    {"hardsigmoid", run_hardsigmoid, 1, 1, true},
+    {"hardsigmoid backward", run_hardsigmoid_back, 2, 1, true},
     {"sigmoid", run_sigmoid, 1, 1, true},
     {"sigmoid backward", run_sigmoid_back, 2, 1, true},
     {"tanh", run_tanh, 1, 1, true},

@@ -10,6 +10,7 @@ import torch.nn as nn
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 ACTIVATIONS = {"relu": lambda: nn.ReLU(inplace=True), "relu6": nn.ReLU6, "silu": nn.SiLU, "gelu": nn.GELU,
+               "hardswish": nn.Hardswish, "hardsigmoid": nn.Hardsigmoid,
                "leakyrelu": nn.LeakyReLU,
                "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 

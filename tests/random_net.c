@@ -88,12 +88,13 @@ static void say_pair(maker *m, const char *key, const int pair[2])
     else say(m, " %s=%dx%d", key, pair[0], pair[1]);
 }
 
+static const char *const activations[] = {
+    "relu", "relu6", "silu", "gelu", "hardswish", "hardsigmoid", "leakyrelu", "sigmoid", "tanh"};
+
 static void say_activation(maker *m)
 {
-    static const char *const words[] = {"",           "",         "",       "",      "",
-                                        " relu",      " relu",    " relu6", " silu", " gelu",
-                                        " leakyrelu", " sigmoid", " tanh"};
-    say(m, "%s", ONE_OF(m, words));
+    if (one_in(m, 2)) return;
+    say(m, " %s", one_in(m, 3) ? "relu" : ONE_OF(m, activations));
 }
 
 static void say_weights(maker *m)
@@ -237,9 +238,7 @@ static bool make_pool(maker *m, int from)
 
 static bool make_activation(maker *m, int from)
 {
-    static const char *const kinds[] = {"relu",      "relu6",   "silu", "gelu",
-                                        "leakyrelu", "sigmoid", "tanh"};
-    begin(m, ONE_OF(m, kinds), from)->elementwise = true;
+    begin(m, ONE_OF(m, activations), from)->elementwise = true;
     end(m, from);
     return true;
 }

@@ -80,7 +80,7 @@ typedef struct ramp {
     double begin, end, slope, most;
 } ramp;
 
-static const ramp relu6 = {0, 6, 1, 6};
+static const ramp relu6 = {0, 6, 1, 6}, hardsigmoid = {-3, 3, 1.0 / 6, 1};
 
 static bool at_corner(const value *x, size_t i, const ramp *r)
 {
@@ -123,6 +123,16 @@ void relu6_forward(const work *w)
 void relu6_backward(const work *w)
 {
     ramp_backward(w, &relu6);
+}
+
+void hardsigmoid_forward(const work *w)
+{
+    ramp_forward(w, &hardsigmoid);
+}
+
+void hardsigmoid_backward(const work *w)
+{
+    ramp_backward(w, &hardsigmoid);
 }
 
 /* y = f(x), with the derivative and f's own error. */
@@ -233,6 +243,28 @@ void gelu_forward(const work *w)
 void gelu_backward(const work *w)
 {
     curve_backward(w, gelu);
+}
+
+static curve hardswish(double x)
+{
+    const double y = x * fmin(fmax(x + 3, 0), 6) / 6;
+    if (x <= -3) return (curve){.y = y};
+    if (x >= 3) return (curve){y, 1, 0, 1};
+    return (curve){y, x / 3 + 0.5, 1.0 / 3, fabs(x) / 3 + 0.5};
+}
+
+void hardswish_forward(const work *w)
+{
+    curve_forward(w, hardswish);
+}
+
+/* Its derivative jumps by half at the corners. */
+void hardswish_backward(const work *w)
+{
+    value *x = w->in[0];
+    curve_backward(w, hardswish);
+    for (size_t i = 0; i < value_count(x); i++)
+        if (is_near(x, i, -3) || is_near(x, i, 3)) x->d_error[i] += square(w->out->d[i] / 2);
 }
 
 /* ---- dropout ---- */

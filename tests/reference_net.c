@@ -30,6 +30,8 @@ static const kind kinds[] = {
     {"relu6", NO_ARGUMENT, false, shape_same, relu6_forward, relu6_backward},
     {"silu", NO_ARGUMENT, false, shape_same, silu_forward, silu_backward},
     {"gelu", NO_ARGUMENT, false, shape_same, gelu_forward, gelu_backward},
+    {"hardswish", NO_ARGUMENT, false, shape_same, hardswish_forward, hardswish_backward},
+    {"hardsigmoid", NO_ARGUMENT, false, shape_same, hardsigmoid_forward, hardsigmoid_backward},
     {"leakyrelu", NO_ARGUMENT, false, shape_same, leaky_forward, leaky_backward},
     {"sigmoid", NO_ARGUMENT, false, shape_same, sigmoid_forward, sigmoid_backward},
     {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},

@@ -195,6 +195,54 @@ VALUE(want_gelu_backward)
     UNUSED;
     return a * (erfc(-b / sqrt(2)) / 2 + b * exp(-b * b / 2) / sqrt(2 * acos(-1)));
 }
+APPLY(hardswish)
+{
+    fenced wide = fenced_create(n);
+    (void)b, (void)mask;
+    for (size_t i = 0; i < n; i++) wide.data[i] = 2 * a->data[i];
+    run_flat(r, n, r->exec.row->ops->hardswish, (tutti_elementwise){.a = wide.data, .y = y});
+    fenced_destroy(&wide);
+}
+VALUE(want_hardswish)
+{
+    UNUSED;
+    return 2 * a * fmin(fmax(2 * a + 3, 0), 6) / 6;
+}
+VALUE(bound_hardswish) /* x + 3, 1/6 and two products round */
+{
+    return 4.1 * half * fabs(want_hardswish(a, b, y));
+}
+APPLY(hardswish_backward)
+{
+    fenced wide = fenced_create(n);
+    for (size_t i = 0; i < n; i++) wide.data[i] = 2 * b->data[i];
+    const tutti_elementwise job = {.a = a->data, .b = wide.data, .mask = mask->data, .y = y};
+    run_flat(r, n, r->exec.row->ops->hardswish_backward, job);
+    fenced_destroy(&wide);
+}
+VALUE(want_hardswish_backward)
+{
+    UNUSED;
+    return 2 * b <= -3 ? 0 : 2 * b >= 3 ? a : a * (2 * b / 3 + 0.5);
+}
+APPLY(hardsigmoid_backward)
+{
+    fenced wide = fenced_create(n);
+    for (size_t i = 0; i < n; i++) wide.data[i] = fminf(fmaxf(b->data[i], 0), 1);
+    const tutti_elementwise job = {.a = a->data, .b = wide.data, .mask = mask->data, .y = y};
+    run_flat(r, n, r->exec.row->ops->hardsigmoid_backward, job);
+    fenced_destroy(&wide);
+}
+VALUE(want_hardsigmoid_backward)
+{
+    UNUSED;
+    return b > 0 && b < 1 ? a / 6 : 0;
+}
+VALUE(bound_sixth)
+{
+    UNUSED;
+    return 2.1 * half * fabs(a / 6);
+}
 APPLY(tanh)
 {
     (void)b, (void)mask;
@@ -247,6 +295,11 @@ static const pass passes[] = {
     {"relu6 backward", apply_relu6_backward, want_relu6_backward, exact, true, false},
     {"silu backward", apply_silu_backward, want_silu_backward, bound_curve, true, false},
     {"gelu backward", apply_gelu_backward, want_gelu_backward, bound_curve, true, false},
+    {"hardswish", apply_hardswish, want_hardswish, bound_hardswish, false, false},
+    {"hardswish backward", apply_hardswish_backward, want_hardswish_backward, bound_curve, true,
+     false},
+    {"hardsigmoid backward", apply_hardsigmoid_backward, want_hardsigmoid_backward, bound_sixth,
+     true, false},
     {"tanh", apply_tanh, want_tanh, bound_tanh, false, false},
     {"sigmoid backward", apply_sigmoid_backward, want_sigmoid_backward, bound_slope, true, false},
     {"tanh backward", apply_tanh_backward, want_tanh_backward, bound_slope, true, false},
@@ -312,29 +365,52 @@ static void relu_keeps_nan(void **state)
     }
 }
 
-static void sigmoid_leaves_what_fills_up(void **state)
+typedef struct lifted { /* f(0) is not 0 */
+    const char *name;
+    size_t kernel; /* its place in the row */
+    double (*want)(double x);
+    double bound; /* of the error, relative */
+} lifted;
+
+static double hard_sigmoid(double x)
 {
-    tutti_team *const *teams = *state;
+    return fmin(fmax(x + 3, 0), 6) / 6;
+}
+
+static const lifted lifts[] = {
+    {"sigmoid", offsetof(tutti_ops_kernels, sigmoid), tutti_ref_sigmoid, 3.3 * FLT_EPSILON},
+    {"hardsigmoid", offsetof(tutti_ops_kernels, hardsigmoid), hard_sigmoid, 2 * FLT_EPSILON},
+};
+
+static void check_lifted(tutti_team *const *teams, const lifted *f, const int shape[3])
+{
+    const int n = shape[0], c = shape[1], pixels = shape[2];
+    fenced x = random_activation(n, c, pixels, 4, -10.0, 10.0);
+    fenced y = fenced_create(x.count), first = fenced_create(x.count);
+    double *want = as_double(&x), *bound = as_double(&x);
+    for (size_t i = 0; i < x.count; i++) {
+        want[i] = is_channel(c, pixels, i) ? f->want(want[i]) : 0.0;
+        bound[i] = f->bound * want[i];
+    }
+    for (run r = {0}; next_run(&r, teams);) {
+        tutti_elementwise_fn *kernel;
+        memcpy(&kernel, (const char *)r.exec.row->ops + f->kernel, sizeof kernel);
+        tutti_elementwise_channels(r.exec.team, kernel, (tutti_extent){n, c, pixels}, x.data,
+                                   r.first ? first.data : y.data);
+        if (r.first) within(f->name, x.count, first.data, want, bound);
+        else same_bits(&r, f->name, &first, &y);
+    }
+    free(want), free(bound);
+    fenced_destroy(&x), fenced_destroy(&y), fenced_destroy(&first);
+}
+
+static void sigmoids_leave_what_fills_up(void **state)
+{
     const int shapes[][3] = {{1, 1, 1},  {2, 16, 3},  {3, 17, 5},
                              {2, 31, 1}, {7, 40, 70}, {1, 48, 400}};
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        const int n = shapes[s][0], c = shapes[s][1], pixels = shapes[s][2];
-        fenced x = random_activation(n, c, pixels, 4, -10.0, 10.0);
-        fenced y = fenced_create(x.count), first = fenced_create(x.count);
-        double *want = as_double(&x), *bound = as_double(&x);
-        for (size_t i = 0; i < x.count; i++) {
-            want[i] = is_channel(c, pixels, i) ? tutti_ref_sigmoid(want[i]) : 0.0;
-            bound[i] = 3.3 * FLT_EPSILON * want[i];
-        }
-        for (run r = {0}; next_run(&r, teams);) {
-            tutti_sigmoid(r.exec, (tutti_extent){n, c, pixels}, x.data,
-                          r.first ? first.data : y.data);
-            if (r.first) within("sigmoid", x.count, first.data, want, bound);
-            else same_bits(&r, "sigmoid", &first, &y);
-        }
-        free(want), free(bound);
-        fenced_destroy(&x), fenced_destroy(&y), fenced_destroy(&first);
-    }
+    for (size_t f = 0; f < sizeof lifts / sizeof *lifts; f++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            check_lifted(*state, &lifts[f], shapes[s]);
 }
 
 /* ---- sums ---- */
@@ -408,7 +484,7 @@ int main(void)
         cmocka_unit_test(passes_are_their_definitions),
         cmocka_unit_test(passes_work_in_place),
         cmocka_unit_test(relu_keeps_nan),
-        cmocka_unit_test(sigmoid_leaves_what_fills_up),
+        cmocka_unit_test(sigmoids_leave_what_fills_up),
         cmocka_unit_test(squares_have_one_order),
         cmocka_unit_test(loss_of_a_grain_is_a_chain),
     };

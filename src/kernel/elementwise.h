@@ -8,4 +8,8 @@
 void tutti_elementwise_run(tutti_team *team, tutti_elementwise_fn *kernel,
                            const tutti_elementwise *job, size_t count);
 
+/* A kernel f with f(0) != 0, which heeds 'lanes': what fills up the last block stays zero. */
+void tutti_elementwise_channels(tutti_team *team, tutti_elementwise_fn *kernel, tutti_extent extent,
+                                const float *x, float *y);
+
 #endif

@@ -111,6 +111,34 @@ FLAT(relu6_backward)
     }
 }
 
+/* x / 6, clipped to 0 .. 1, of x + 3 */
+INLINE vf hard_sigmoid(vf x)
+{
+    return vf_mul(clipped(vf_add(x, vf_set1(3.0f)), vf_set1(6.0f)), vf_set1(1.0f / 6.0f));
+}
+
+FLAT(hardswish)
+{
+    EACH(i)
+    {
+        const vf a = vf_take(f->a + i);
+        vf_put(f->y + i, vf_mul(a, hard_sigmoid(a)), stream);
+    }
+}
+
+/* 0 up to -3, x / 3 + 1/2, 1 from 3 on */
+FLAT(hardswish_backward)
+{
+    const vf one = vf_set1(1.0f), three = vf_set1(3.0f);
+    EACH(i)
+    {
+        const vf x = vf_take(f->b + i);
+        vf slope = vf_fma(x, vf_set1(1.0f / 3.0f), vf_set1(0.5f));
+        slope = vf_select(vf_gt(three, x), vf_gate(slope, vf_add(x, three)), one);
+        vf_put(f->y + i, masked(vf_mul(vf_take(f->a + i), slope), f->mask, i), stream);
+    }
+}
+
 FLAT(mask)
 {
     EACH(i) vf_put(f->y + i, masked(vf_take(f->a + i), f->mask, i), stream);
@@ -121,6 +149,21 @@ INLINE vf channels_only(const tutti_elementwise *f, size_t at, vf x)
 {
     const vi lane = vi_add(vi_lanes(), vi_set1((int)(at % TUTTI_BLOCK)));
     return vf_select(vi_ge_u(lane, vi_set1(f->lanes)), vf_zero(), x);
+}
+
+FLAT(hardsigmoid)
+{
+    EACH(i) vf_put(f->y + i, channels_only(f, i, hard_sigmoid(vf_take(f->a + i))), stream);
+}
+
+FLAT(hardsigmoid_backward)
+{
+    EACH(i)
+    {
+        const vf dx = vf_mul(vf_take(f->a + i), vf_set1(1.0f / 6.0f));
+        vf_put(f->y + i, masked(unclipped(dx, vf_take(f->b + i), vf_set1(1.0f)), f->mask, i),
+               stream);
+    }
 }
 
 INLINE void sigmoid_of(const tutti_elementwise *f, int count, size_t at, bool all, bool stream)

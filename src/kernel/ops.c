@@ -60,17 +60,17 @@ void tutti_tanh_backward(tutti_exec exec, size_t count, const float *dy, const f
     tutti_elementwise_run(exec.team, exec.row->ops->tanh_backward, &flat, count);
 }
 
-/* sigmoid(0) is not 0, so the last block of a sample, where it is not full, goes by itself. */
-typedef struct sigmoid_job {
+/* The last block of a sample, where it is not full, goes by itself. */
+typedef struct channels_job {
     tutti_elementwise_fn *kernel;
     tutti_extent extent;
     const float *x;
     float *y;
-} sigmoid_job;
+} channels_job;
 
-static void sigmoid_share(void *arg, int thread, int threads)
+static void channels_share(void *arg, int thread, int threads)
 {
-    const sigmoid_job *job = arg;
+    const channels_job *job = arg;
     const size_t end = tutti_extent_sample(job->extent);
     const size_t full = end - tutti_extent_plane(job->extent);
     const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
@@ -83,14 +83,19 @@ static void sigmoid_share(void *arg, int thread, int threads)
     }
 }
 
-void tutti_sigmoid(tutti_exec exec, tutti_extent extent, const float *x, float *y)
+void tutti_elementwise_channels(tutti_team *team, tutti_elementwise_fn *kernel, tutti_extent extent,
+                                const float *x, float *y)
 {
-    sigmoid_job job = {exec.row->ops->sigmoid, extent, x, y};
+    channels_job job = {kernel, extent, x, y};
     const size_t count = tutti_extent_floats(extent);
     const tutti_elementwise flat = {.a = x, .y = y, .lanes = TUTTI_BLOCK};
-    if (extent.c % TUTTI_BLOCK == 0)
-        tutti_elementwise_run(exec.team, exec.row->ops->sigmoid, &flat, count);
-    else tutti_team_run(tutti_team_for(exec.team, count), sigmoid_share, &job);
+    if (extent.c % TUTTI_BLOCK == 0) tutti_elementwise_run(team, kernel, &flat, count);
+    else tutti_team_run(tutti_team_for(team, count), channels_share, &job);
+}
+
+void tutti_sigmoid(tutti_exec exec, tutti_extent extent, const float *x, float *y)
+{
+    tutti_elementwise_channels(exec.team, exec.row->ops->sigmoid, extent, x, y);
 }
 
 /* ---- optimizers ---- */

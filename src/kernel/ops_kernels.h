@@ -13,7 +13,7 @@ typedef struct tutti_elementwise {
     float factor;
     bool relu;
     bool stream; /* y is large, not an input, and aligned: store it past the caches */
-    int lanes;   /* sigmoid: of each 16 the first 'lanes' are channels, the others become zero */
+    int lanes;   /* f(0) != 0: of each 16 the first 'lanes' are channels, the others become zero */
     const void *optimizer; /* its numbers: tutti_sgd, tutti_adam */
 } tutti_elementwise;
 typedef void tutti_elementwise_fn(const tutti_elementwise *job, size_t begin, size_t end);
@@ -76,6 +76,10 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, silu_backward)    /* dy = a, input = b */    \
     X(tutti_elementwise_fn, gelu)             /* a times the normal share below a */ \
     X(tutti_elementwise_fn, gelu_backward)    /* dy = a, input = b */    \
+    X(tutti_elementwise_fn, hardswish)        /* y = a hardsigmoid(a) */ \
+    X(tutti_elementwise_fn, hardswish_backward) /* dy = a, input = b */  \
+    X(tutti_elementwise_fn, hardsigmoid)      /* y = relu6(a + 3) / 6 */ \
+    X(tutti_elementwise_fn, hardsigmoid_backward) /* dy = a, output = b */ \
     X(tutti_elementwise_fn, tanh)                                        \
     X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
