@@ -31,6 +31,10 @@ static void a_failure_keeps_its_sentence(void **state)
     }
     assert_string_equal(tutti_status_name((tutti_status)-1), "UNKNOWN");
     assert_int_equal(tutti_status_exit_code((tutti_status)9999), 1);
+    assert_int_equal(tutti_status_exit_code(TUTTI_PEER), 1);
+    assert_int_equal(tutti_fail_peer(TUTTI_CHECKPOINT, "rank 3: %s", tutti_message()), TUTTI_PEER);
+    assert_string_equal(tutti_message(), "rank 3: file: layer c1");
+    assert_int_equal(tutti_status_exit_code(TUTTI_PEER), 6);
 }
 
 static void keep_line(void *user, tutti_log_level level, const char *line)

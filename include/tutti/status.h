@@ -47,7 +47,9 @@ typedef enum tutti_status {
         TUTTI_STATUS_COUNT
 } tutti_status;
 
-/* "SHAPE", "shapes do not fit together", 1. Never NULL, not even for numbers off the list. */
+/* "SHAPE", "shapes do not fit together", 1. Never NULL, not even for numbers off the list. The exit
+ * code of PEER is that of the rank that failed, as the thread's last failure of that kind knew it:
+ * the ranks of a job end alike. */
 TUTTI_API const char *tutti_status_name(tutti_status status);
 TUTTI_API const char *tutti_status_text(tutti_status status);
 TUTTI_API int tutti_status_exit_code(tutti_status status);

@@ -10,6 +10,9 @@
  * current message ("%s: %s", where, tutti_message()). */
 tutti_status tutti_fail(tutti_status status, const char *format, ...) TUTTI_PRINTF(2, 3);
 
+/* The same for what failed on another rank with the status 'there'; returns TUTTI_PEER. */
+tutti_status tutti_fail_peer(tutti_status there, const char *format, ...) TUTTI_PRINTF(2, 3);
+
 #define TUTTI_TRY(call)                                  \
     do {                                                 \
         const tutti_status try_status_ = (call);         \

@@ -91,12 +91,13 @@ tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
  * own. */
 static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine, const char *sentence)
 {
+    const tutti_status there = (tutti_status)comm->agreement->status[failed];
     char theirs[SENTENCE_BYTES];
     snprintf(theirs, sizeof theirs, "%s", sentence);
     TUTTI_TRY(tutti_comm_broadcast(comm, failed, theirs, sizeof theirs));
     if (mine != TUTTI_OK) return tutti_fail(mine, "%s", sentence);
-    return tutti_fail(TUTTI_PEER, "rank %d (host %s, pid %d): %s", failed,
-                      tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), theirs);
+    return tutti_fail_peer(there, "rank %d (host %s, pid %d): %s", failed,
+                           tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), theirs);
 }
 
 tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine)

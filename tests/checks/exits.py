@@ -90,24 +90,36 @@ def disagreement(lab):
     return lab.start([*SHORT, "--steps", 1, "--seed", 1, ":", "-n", 1, *other], launched=True)
 
 
-def damage(lab):
+def damage(lab, ranks=1):
     run = lab.fresh()
     lab.expect(lab.start([*SHORT, "--run", run, "--steps", 2]), {0})
     with open(run / "latest" / "model.safetensors", "ab") as file:
         file.write(b"!")
-    return lab.start(["test", NET, "--data", DATA, "--weights", run])
+    return lab.start(["test", NET, "--data", DATA, "--weights", run], ranks)
 
 
-def in_use(lab):
+def in_use(lab, ranks=1):
     run = lab.fresh()
     begun(lab, run)
-    return lab.start([*SHORT, "--run", run, "--resume", "auto"])
+    return lab.start([*SHORT, "--run", run, "--resume", "auto"], ranks)
 
 
-def full_disk(lab):
+def full_disk(lab, ranks=1, **which):
     run = lab.fresh()
-    return lab.start([*SHORT, "--run", run, "--steps", 30, "--checkpoint-every", "5steps"],
-                     env=environment(lab, run, how="ENOSPC", at=100, many=0))
+    return lab.start([*SHORT, "--run", run, "--steps", 30, "--checkpoint-every", "5steps"], ranks,
+                     environment(lab, run, how="ENOSPC", at=100, many=0, **which))
+
+
+def full_disk_of_three(lab):
+    return full_disk(lab, 3, rank=0)
+
+
+def damage_found_by_three(lab):
+    return damage(lab, 3)
+
+
+def in_use_for_three(lab):
+    return in_use(lab, 3)
 
 
 def stopped(number):
@@ -121,6 +133,7 @@ def stopped(number):
 PROVOKED = (
     (0, success), (1, missing_data), (2, wrong_option), (2, another_run), (2, misfit),
     (3, divergence), (4, stall), (5, disagreement), (6, damage), (7, in_use), (8, full_disk),
+    (6, damage_found_by_three), (7, in_use_for_three), (8, full_disk_of_three),
     (75, stopped(signal.SIGUSR1)), (130, stopped(signal.SIGINT)), (143, stopped(signal.SIGTERM)),
     (137, stopped(signal.SIGKILL)),
 )

@@ -243,8 +243,9 @@ static void agreement(tester *t)
         delay(t);
         const bool me = bad == t->rank;
         const tutti_status s = tutti_comm_agree(
-            t->comm, me ? tutti_fail(TUTTI_IO, "cannot open '%d.bin'", bad) : TUTTI_OK);
-        CHECK(s == (me ? TUTTI_IO : TUTTI_PEER), "status %d", (int)s);
+            t->comm, me ? tutti_fail(TUTTI_DISK_FULL, "cannot open '%d.bin'", bad) : TUTTI_OK);
+        CHECK(s == (me ? TUTTI_DISK_FULL : TUTTI_PEER), "status %d", (int)s);
+        CHECK(tutti_status_exit_code(s) == 8, "exit %d", tutti_status_exit_code(s));
         char want[32];
         snprintf(want, sizeof want, "cannot open '%d.bin'", bad);
         CHECK(strstr(tutti_message(), want), "'%s'", tutti_message());
