@@ -2,6 +2,7 @@
 #ifndef TUTTI_KERNEL_OPS_KERNELS_H
 #define TUTTI_KERNEL_OPS_KERNELS_H
 
+#include "kernel/norm.h"
 #include "kernel/ops.h"
 #include "kernel/pool.h"
 
@@ -53,6 +54,18 @@ typedef void tutti_average_pool_fn(const tutti_pool_shape *shape, const float *x
 typedef void tutti_average_unpool_fn(const tutti_pool_shape *shape, const float *dy,
                                      const float *mask, float *dx, bool stream);
 
+/* Normalisation of one plane (kernel/norm.h): 16 coefficients of each kind. */
+typedef struct tutti_norm_plane {
+    const float *high, *low, *factor, *factor_x, *addend;
+} tutti_norm_plane;
+typedef void tutti_norm_moments_fn(int pixels, const float *x, double *mean, double *squares);
+typedef void tutti_norm_sums_fn(int pixels, const float *x, const float *dy, const float *high,
+                                const float *low, double *sums, double *products);
+typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
+                                   bool relu, float *y, bool stream);
+typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
+                                    const float *dy, bool gated, float *dx, bool stream);
+
 /* 'lanes' (1 to 16) planes of the source, each 'pixels' long, become one of blocks, and back. */
 typedef void tutti_block_plane_fn(size_t pixels, int lanes, const float *planes, float *block,
                                   bool stream);
@@ -96,6 +109,10 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_max_unpool_fn, max_unpool)                            \
     X(tutti_average_pool_fn, average_pool)                        \
     X(tutti_average_unpool_fn, average_unpool)                    \
+    X(tutti_norm_moments_fn, norm_moments)                        \
+    X(tutti_norm_sums_fn, norm_sums)                              \
+    X(tutti_norm_forward_fn, norm_forward)                        \
+    X(tutti_norm_backward_fn, norm_backward)                      \
     X(tutti_block_plane_fn, block_plane)                          \
     X(tutti_unblock_plane_fn, unblock_plane)
 // clang-format on

@@ -1,0 +1,200 @@
+/* Normalisation: one plane, a channel block of one sample, at a time (kernel/norm.h). Channels are
+ * the lanes, so each lane sums by itself. */
+#include "kernel/isa/isa.h"
+#include "kernel/ops_kernels.h"
+
+enum { B = TUTTI_BLOCK, CHUNK = TUTTI_NORM_CHUNK, CHAINS = 8, PAIRS = 4 };
+
+/* Joins chains pairwise: ((0 1)(2 3))((4 5)(6 7)). */
+INLINE vf joined(int count, const vf *chain)
+{
+    vf sum[CHAINS];
+    UNROLL(8)
+    for (int j = 0; j < count; j++) sum[j] = chain[j];
+    UNROLL(3)
+    for (; count > 1; count /= 2) {
+        UNROLL(4)
+        for (int j = 0; j < count / 2; j++) sum[j] = vf_add(sum[2 * j], sum[2 * j + 1]);
+    }
+    return sum[0];
+}
+
+/* The sum over a chunk's pixels: chain j takes pixels j, j + 8, ... */
+INLINE vf sum_of(int pixels, const float *x)
+{
+    vf chain[CHAINS];
+    int p = 0;
+    UNROLL(8)
+    for (int j = 0; j < CHAINS; j++) chain[j] = vf_zero();
+    for (; p + CHAINS <= pixels; p += CHAINS) {
+        UNROLL(8)
+        for (int j = 0; j < CHAINS; j++) chain[j] = vf_add(chain[j], vf_take(x + (p + j) * B));
+    }
+    UNROLL(8)
+    for (int j = 0; j < CHAINS; j++)
+        if (p + j < pixels) chain[j] = vf_add(chain[j], vf_load(x + (p + j) * B));
+    return joined(CHAINS, chain);
+}
+
+/* Two sums over a chunk's pixels: chain j of each takes pixels j, j + 4, ... */
+typedef struct pair {
+    vf sum[PAIRS], product[PAIRS];
+} pair;
+
+INLINE void add_distance(pair *s, int j, const float *x, vf middle)
+{
+    const vf d = vf_sub(vf_load(x), middle);
+    s->sum[j] = vf_add(s->sum[j], d);
+    s->product[j] = vf_fma(d, d, s->product[j]);
+}
+
+INLINE pair no_pair(void)
+{
+    pair s;
+    UNROLL(4)
+    for (int j = 0; j < PAIRS; j++) s.sum[j] = s.product[j] = vf_zero();
+    return s;
+}
+
+/* Distances from 'middle': their sum and that of their squares. */
+INLINE void distances_of(int pixels, const float *x, vf middle, float *sum, float *squares)
+{
+    pair s = no_pair();
+    int p = 0;
+    for (; p + PAIRS <= pixels; p += PAIRS) {
+        UNROLL(4)
+        for (int j = 0; j < PAIRS; j++) add_distance(&s, j, x + (p + j) * B, middle);
+    }
+    UNROLL(4)
+    for (int j = 0; j < PAIRS; j++)
+        if (p + j < pixels) add_distance(&s, j, x + (p + j) * B, middle);
+    vf_store(sum, joined(PAIRS, s.sum));
+    vf_store(squares, joined(PAIRS, s.product));
+}
+
+/* A chunk joins those before it. The sum of distances corrects what 'middle' lacks of the mean;
+ * squares that rounding made negative are 0, and NaN stays. */
+INLINE void join_chunk(int before, int pixels, const float *middle, const float *sum,
+                       const float *squares, double *mean, double *all_squares)
+{
+    const double n = pixels, share = n / (before + n), weight = before * share;
+    for (int l = 0; l < B; l++) {
+        const double rest = (double)sum[l] / n, own = (double)squares[l] - rest * (double)sum[l];
+        const double apart = (double)middle[l] + rest - mean[l];
+        mean[l] += apart * share;
+        all_squares[l] += (own > 0 ? own : own - own) + apart * apart * weight;
+    }
+}
+
+tutti_norm_moments_fn NAME(op_norm_moments);
+void NAME(op_norm_moments)(int pixels, const float *x, double *mean, double *squares)
+{
+    float middle[B], sum[B], square[B];
+    for (int l = 0; l < B; l++) mean[l] = squares[l] = 0;
+    for (int at = 0; at < pixels; at += CHUNK, x += CHUNK * B) {
+        const int n = pixels - at < CHUNK ? pixels - at : CHUNK;
+        for (int l = 0; l < B; l += VLEN) {
+            const vf about = vf_mul(sum_of(n, x + l), vf_set1(1.0f / (float)n));
+            vf_store(middle + l, about);
+            distances_of(n, x + l, about, sum + l, square + l);
+        }
+        join_chunk(at, n, middle, sum, square, mean, squares);
+    }
+}
+
+INLINE vf centred(const float *x, vf high, vf low)
+{
+    return vf_sub(vf_sub(vf_take(x), high), low);
+}
+
+INLINE void add_product(pair *s, int j, const float *x, const float *dy, vf high, vf low)
+{
+    const vf d = vf_take(dy);
+    s->sum[j] = vf_add(s->sum[j], d);
+    s->product[j] = vf_fma(d, centred(x, high, low), s->product[j]);
+}
+
+INLINE void products_of(int pixels, const float *x, const float *dy, vf high, vf low, float *sum,
+                        float *product)
+{
+    pair s = no_pair();
+    int p = 0;
+    for (; p + PAIRS <= pixels; p += PAIRS) {
+        UNROLL(4)
+        for (int j = 0; j < PAIRS; j++)
+            add_product(&s, j, x + (p + j) * B, dy + (p + j) * B, high, low);
+    }
+    UNROLL(4)
+    for (int j = 0; j < PAIRS; j++)
+        if (p + j < pixels) add_product(&s, j, x + (p + j) * B, dy + (p + j) * B, high, low);
+    vf_store(sum, joined(PAIRS, s.sum));
+    vf_store(product, joined(PAIRS, s.product));
+}
+
+tutti_norm_sums_fn NAME(op_norm_sums);
+void NAME(op_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
+                        const float *low, double *sums, double *products)
+{
+    float sum[B], product[B];
+    for (int l = 0; l < B; l++) sums[l] = products[l] = 0;
+    for (int at = 0; at < pixels; at += CHUNK, x += CHUNK * B, dy += CHUNK * B) {
+        const int n = pixels - at < CHUNK ? pixels - at : CHUNK;
+        for (int l = 0; l < B; l += VLEN)
+            products_of(n, x + l, dy + l, vf_load(high + l), vf_load(low + l), sum + l,
+                        product + l);
+        for (int l = 0; l < B; l++) {
+            sums[l] += (double)sum[l];
+            products[l] += (double)product[l];
+        }
+    }
+}
+
+INLINE void forward(int pixels, const tutti_norm_plane *p, const float *x, bool relu, float *y,
+                    bool stream)
+{
+    for (int l = 0; l < B; l += VLEN) {
+        const vf high = vf_load(p->high + l), low = vf_load(p->low + l);
+        const vf factor = vf_load(p->factor + l), addend = vf_load(p->addend + l);
+        UNROLL(4)
+        for (int i = l; i < pixels * B + l; i += B) {
+            const vf value = vf_fma(centred(x + i, high, low), factor, addend);
+            vf_put(y + i, relu ? vf_gate(value, value) : value, stream);
+        }
+    }
+}
+
+tutti_norm_forward_fn NAME(op_norm_forward);
+void NAME(op_norm_forward)(int pixels, const tutti_norm_plane *p, const float *x, bool relu,
+                           float *y, bool stream)
+{
+    if (relu && stream) forward(pixels, p, x, true, y, true);
+    else if (relu) forward(pixels, p, x, true, y, false);
+    else if (stream) forward(pixels, p, x, false, y, true);
+    else forward(pixels, p, x, false, y, false);
+}
+
+INLINE void backward(int pixels, const tutti_norm_plane *p, const float *x, const float *dy,
+                     bool gated, float *dx, bool stream)
+{
+    for (int l = 0; l < B; l += VLEN) {
+        const vf high = vf_load(p->high + l), low = vf_load(p->low + l);
+        const vf factor = vf_load(p->factor + l), addend = vf_load(p->addend + l);
+        const vf factor_x = vf_load(p->factor_x + l);
+        UNROLL(4)
+        for (int i = l; i < pixels * B + l; i += B) {
+            const vf direct = vf_fma(factor, vf_take(dy + i), addend);
+            const vf d = vf_fma(factor_x, centred(x + i, high, low), direct);
+            vf_put(dx + i, gated ? vf_gate(d, vf_load(x + i)) : d, stream);
+        }
+    }
+}
+
+tutti_norm_backward_fn NAME(op_norm_backward);
+void NAME(op_norm_backward)(int pixels, const tutti_norm_plane *p, const float *x, const float *dy,
+                            bool gated, float *dx, bool stream)
+{
+    if (gated && stream) backward(pixels, p, x, dy, true, dx, true);
+    else if (gated) backward(pixels, p, x, dy, true, dx, false);
+    else if (stream) backward(pixels, p, x, dy, false, dx, true);
+    else backward(pixels, p, x, dy, false, dx, false);
+}
