@@ -14,7 +14,7 @@ static const cli_option options[] = {
      .help = "a run (its best), a checkpoint, or a safetensors file"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24, "256",
      .help = "samples computed together"},
-    {"skip-bad",     CLI_FLAG, TO(skip_bad),
+    {"skip-bad",     CLI_SWITCH, TO(skip_bad),
      .help = "leave damaged samples out instead of stopping"},
     {"threads|omp-num-threads|t", CLI_INT, TO(threads), 1, 4096,
      .help = "threads of each rank", .otherwise = "OMP_NUM_THREADS, else one per core"},

@@ -9,7 +9,7 @@
 /* The options of the library, and what the command line spells differently. */
 typedef struct train_options {
     tutti_train_options train;
-    int shuffle, overlap, priority, augment, dropout, decay_all; /* places in "off|on" */
+    int overlap, priority; /* places in "off|on" */
     int steps;
     const char *comm_core;
     bool quiet;
@@ -20,9 +20,9 @@ typedef struct train_options {
 
 // clang-format off
 static const cli_option options[] = {
-    {"NET",                CLI_TEXT, TO(net), .required = true,
-     .help = "a net of the zoo (tutti info), or a file"},
-    {"data|d",             CLI_TEXT, TO(data), .value = "SPEC", .required = true,
+    {"NET",                CLI_TEXT, TO(net),
+     .help = "a net of the zoo (tutti info), or a file; --resume knows it"},
+    {"data|d",             CLI_TEXT, TO(data), .value = "SPEC",
      .help = "fashion-mnist, idx:DIR, cifar10:DIR, images:DIR, kaldi:..., synthetic"},
     {"run|checkpoint-dir|ckpt-dir", CLI_TEXT, TO(run), .value = "DIR",
      .help = "keep checkpoints and metrics here"},
@@ -40,10 +40,10 @@ static const cli_option options[] = {
      .help = "sgd (the default), adamw, adamw,beta2=0.99 ...: a wrong name lists them all"},
     {"momentum",           CLI_REAL, TO(momentum), 0, 1, .unset = -1,
      .help = "momentum of sgd", .otherwise = "the net's"},
-    {"nesterov",           CLI_FLAG, TO(nesterov), .help = "Nesterov's momentum, of sgd"},
+    {"nesterov",           CLI_SWITCH, TO(nesterov), .unset = -1, .help = "Nesterov's momentum, of sgd"},
     {"weight-decay",       CLI_REAL, TO(weight_decay), 0, 1, .unset = -1,
      .help = "as in PyTorch", .otherwise = "the net's"},
-    {"decay-all",          CLI_CHOICE, AT(decay_all), .choices = "off|on", .fallback = "on",
+    {"decay-all",          CLI_CHOICE, TO(decay_all), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "off: biases and normalisation are left out of weight decay"},
     {"lr-schedule|lr-policy", CLI_TEXT, TO(lr_schedule), .value = "SCHEDULE",
      .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine"},
@@ -53,29 +53,29 @@ static const cli_option options[] = {
      .help = "largest norm of the gradient; 0: no limit", .otherwise = "the net's"},
     {"init",               CLI_TEXT, TO(init), .value = "KIND",
      .help = "he, xavier, gaussian:STD; by default as the net says"},
-    {"seed|random-seed",   CLI_U64,  TO(seed), 0, 0, "0", .help = "seed of everything random"},
+    {"seed|random-seed",   CLI_U64,  TO(seed), 0, 9e18, .unset = -1,
+     .help = "seed of everything random", .otherwise = "0"},
     {"grains",             CLI_INT,  TO(grains), 1, 1 << 20,
      .help = "leaves of the sum over samples: a power of two, at least the number of ranks",
      .otherwise = "by the batch size"},
-    {"shuffle",            CLI_CHOICE, AT(shuffle), .choices = "off|on", .fallback = "on",
+    {"shuffle",            CLI_CHOICE, TO(shuffle), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "a new order in every epoch"},
-    {"augment",            CLI_CHOICE, AT(augment), .choices = "off|on", .fallback = "on",
+    {"augment",            CLI_CHOICE, TO(augment), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "crop and flip, in the data set's way"},
-    {"dropout",            CLI_CHOICE, AT(dropout), .choices = "off|on", .fallback = "on",
+    {"dropout",            CLI_CHOICE, TO(dropout), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "off: dropout layers do nothing, for comparisons"},
-    {"skip-bad",           CLI_FLAG, TO(skip_bad),
+    {"skip-bad",           CLI_SWITCH, TO(skip_bad), .unset = -1,
      .help = "replace damaged samples instead of stopping"},
     {"resume|snapshot|restart-dir", CLI_TEXT, TO(resume), .value = "RUN",
      .help = "go on from a run or checkpoint; auto: from --run, if it has one"},
     {"weights",            CLI_TEXT, TO(weights), .value = "FILE",
      .help = "start from this run, checkpoint or safetensors file (fine-tuning)"},
     {"checkpoint-every|ckpt-every", CLI_TEXT, TO(checkpoint_every), .value = "SPAN",
-     .fallback = "1epoch",
-     .help = "1000steps, 1epoch, 600s"},
-    {"keep",               CLI_INT,  TO(keep), 0, 1 << 20, "3",
-     .help = "checkpoints to keep, besides the first and the best; 0: all"},
-    {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN", .fallback = "1epoch",
-     .help = "validate (where --data has val=) or test after every SPAN, or never"},
+     .help = "1000steps, 1epoch, 600s", .otherwise = "1epoch"},
+    {"keep",               CLI_INT,  TO(keep), 0, 1 << 20, .unset = -1,
+     .help = "checkpoints to keep, besides the first and the best; 0: all", .otherwise = "3"},
+    {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN",
+     .help = "validate (where --data has val=) or test after every SPAN, or never", .otherwise = "1epoch"},
     {"plan",               CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "data, model, auto, or a file from tutti plan --save"},
     {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
@@ -120,12 +120,8 @@ static int run(const cli_call *call)
     tutti_train_options o = given->train;
     tutti_train_result result = {0};
     o.steps = given->steps;
-    o.shuffle = given->shuffle;
     o.overlap = given->overlap;
     o.priority = given->priority;
-    o.augment = given->augment;
-    o.dropout = given->dropout;
-    o.decay_all = given->decay_all;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     o.show = given->quiet ? NULL : stdout;
     if (!set_comm_core(given->comm_core, &o.comm_core))
@@ -154,4 +150,7 @@ const cli_verb cli_verb_train = {
     "Examples:\n"
     "  tutti train lenet --data fashion-mnist --run runs/lenet\n"
     "  mpirun -n 4 tutti train vgg-a --data images:/data/imagenet --batch-size 256 --run runs/vgg\n"
-    "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n"};
+    "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n\n"
+    "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
+    "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-schedule, --epochs, --steps,\n"
+    "--keep, --eval-every, --checkpoint-every and all that is about this machine can.\n"};

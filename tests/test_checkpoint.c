@@ -389,9 +389,11 @@ static void bad_states_are_named(void **state)
     static const struct {
         const char *script, *part;
     } bad[] = {
-        {"sed -i 's/\"format\": 2/\"format\": 1/' @/latest/state.json",
+        {"sed -i 's/\"format\": 3/\"format\": 1/' @/latest/state.json",
          "by an earlier version (format 1)"},
-        {"sed -i 's/\"format\": 2/\"format\": 3/' @/latest/state.json", "has format 3"},
+        {"sed -i 's/\"format\": 3/\"format\": 2/' @/latest/state.json",
+         "by an earlier version (format 2)"},
+        {"sed -i 's/\"format\": 3/\"format\": 4/' @/latest/state.json", "has format 4"},
         {"sed -i 's/\"step\": 5/\"step\": -5/' @/latest/state.json", "'step' is missing or"},
         {"sed -i 's/\"grains\": 8/\"grains\": 0/' @/latest/state.json", "'grains' is missing or"},
         {"sed -i 's/\"seed\"/\"sead\"/' @/latest/state.json", "'seed' is missing or"},

@@ -26,7 +26,8 @@ static tutti_status resolve(tutti_settings *out, const tutti_train_options *o, c
              "default lr 0.5\ndefault lr-schedule %s\nout fc 2\nloss softmax\n",
              schedule);
     assert_int_equal(tutti_net_parse(&net, text, "small.net"), TUTTI_OK);
-    const tutti_status s = tutti_settings_resolve(out, o, net, SAMPLES);
+    tutti_status s = tutti_settings_resolve(out, o, net);
+    if (s == TUTTI_OK) s = tutti_settings_pace(out, o, SAMPLES);
     tutti_net_destroy(&net);
     return s;
 }

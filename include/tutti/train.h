@@ -22,11 +22,13 @@
 extern "C" {
 #endif
 
-/* Texts are borrowed until the call returns. Where it says "the net's", the net's own text may
- * suggest a value ("default lr 0.01"); else the value in brackets holds. */
+/* Texts are borrowed until the call returns. A number that is not among the values of an option
+ * (below 0, or 0 where it says so) and a text that is NULL are unset. What is unset is the value in
+ * brackets; where it says "the net's", the net's own text may suggest another ("default lr 0.01");
+ * and in a run that goes on (resume) it is what the checkpoint says. Switches are 0 or 1. */
 typedef struct tutti_train_options {
-    const char *net;  /* a name of the zoo, or a path */
-    const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md */
+    const char *net;  /* a name of the zoo, or a path; may be unset with resume */
+    const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md; likewise */
     const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
     bool overwrite;   /* a run that is there already is moved to run.old, not refused */
 
@@ -35,19 +37,19 @@ typedef struct tutti_train_options {
     int64_t steps;           /* > 0: this many steps instead of epochs */
     double lr;               /* < 0: the net's, or what is usual with the optimizer [0.01] */
     double weight_decay;     /* < 0: likewise [0] */
-    bool decay_all;          /* false: biases and normalisation are left out of it */
+    int decay_all;           /* 0: biases and normalisation are left out of it [1] */
     const char *optimizer;   /* "sgd", "adamw,beta2=0.99"; NULL: the net's ["sgd"] */
     double momentum;         /* of sgd; < 0: the net's [0.9] */
-    bool nesterov;           /* of sgd */
+    int nesterov;            /* of sgd; < 0: the net's [0] */
     const char *lr_schedule; /* NULL: the net's ["fixed"]; see train/schedule.h */
     const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
     double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
-    uint64_t seed;
+    int64_t seed;            /* of everything random [0] */
     int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch size */
-    bool shuffle;        /* false: the order of the data set in every epoch */
-    bool augment;        /* false: training samples look like test samples */
-    bool dropout;        /* false: dropout layers do nothing, for comparisons */
-    bool skip_bad;       /* replace damaged samples instead of stopping */
+    int shuffle;         /* 0: the order of the data set in every epoch [1] */
+    int augment;         /* 0: training samples look like test samples [1] */
+    int dropout;         /* 0: dropout layers do nothing, for comparisons [1] */
+    int skip_bad;        /* 1: replace damaged samples instead of stopping [0] */
     const char *init;    /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
     const char *resume;  /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
     const char *weights; /* a safetensors file to start from (fine-tuning) */
@@ -62,7 +64,7 @@ typedef struct tutti_train_options {
     const char *part_reduce, *part_broadcast; /* algorithms by name; NULL: by size and ranks */
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
-    int keep;                     /* besides step 0 and the best; 0: all */
+    int keep;                     /* besides step 0 and the best; 0: all; < 0: [3] */
     const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never". On the validation
                                      set where 'data' has one (val=), else on the test set */
     const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
@@ -85,7 +87,9 @@ typedef struct tutti_train_result {
 } tutti_train_result;
 
 /* Collective. TUTTI_INTERRUPTED after a signal and its checkpoint; 'result' is filled then, too.
- * With several ranks all return the status of the one that failed, and rank 0 logs its sentence. */
+ * With several ranks all return the status of the one that failed, and rank 0 logs its sentence.
+ * TUTTI_OTHER_RUN where an option that was set is not the checkpoint's and may not change:
+ * doc/RUNS.md says which may. */
 TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 

@@ -42,6 +42,10 @@ void tutti_text_destroy(tutti_text **text);
 /* What messages call it. */
 const char *tutti_text_name(const tutti_text *text);
 
+/* The shortest text that is read as 'value' again; integers have no exponent. Returns 'out'. */
+enum { TUTTI_REAL_TEXT = 32 };
+char *tutti_text_of_real(char out[TUTTI_REAL_TEXT], double value);
+
 /* Looks for the file NAME+suffix in the directories that the environment variable 'variable' lists,
  * separated by colons; stores its path and returns true if there is one. */
 bool tutti_text_find(char *path, size_t size, const char *variable, const char *name,

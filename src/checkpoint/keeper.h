@@ -1,7 +1,7 @@
 /* A keeper writes a session into checkpoints and reads it again, on any number of ranks.
  *
  *   keeper.c    saving, and weights for a new run
- *   resume.c    going on where a run stood: what must be equal
+ *   resume.c    going on where a run stood
  *   tensors.c   parameters and what the optimizer keeps, out and in
  *   state.c     state.json
  *   files.c     the birth of a checkpoint: whole, or not there
@@ -32,10 +32,14 @@ tutti_status tutti_keeper_save(tutti_keeper *keeper, const char *run, const tutt
 tutti_status tutti_keeper_load_weights(tutti_keeper *keeper, const char *where,
                                        bool all) TUTTI_MUST_CHECK;
 
-/* Collective. The session goes on with the checkpoint that 'where' means (tutti_checkpoint_find).
- * 'now' is what the run would write: TUTTI_MISMATCH says what is not as it was. *found is the state
- * that was read, the caller's to close; NULL where there is no checkpoint and none must exist. */
-tutti_status tutti_keeper_resume(tutti_keeper *keeper, const char *where, bool must_exist,
-                                 const tutti_state *now, tutti_state_file **found) TUTTI_MUST_CHECK;
+/* Collective. The checkpoint that 'where' means (tutti_checkpoint_find), the same on all ranks: its
+ * path, and its state, the caller's to close; "" and NULL where there is none and none need be. */
+tutti_status tutti_resume_find(tutti_comm *comm, const char *where, bool must_exist,
+                               char path[TUTTI_PATH_BYTES],
+                               tutti_state_file **found) TUTTI_MUST_CHECK;
+
+/* Collective. The session goes on with the checkpoint at 'path', of step 'step'. */
+tutti_status tutti_keeper_restore(tutti_keeper *keeper, const char *path,
+                                  int64_t step) TUTTI_MUST_CHECK;
 
 #endif

@@ -8,8 +8,9 @@
 #include "format/file.h"
 #include "format/json.h"
 
-/* Format 1 knew no optimizers but SGD, and its hash of the net left options out. */
-enum { FORMAT = 2, OLD_FORMAT = 1, MOST_BYTES = 1 << 20 };
+/* Format 1 knew no optimizers but SGD, and its hash of the net left options out; format 2 left out
+ * some of a run's options. */
+enum { FORMAT = 3, MOST_BYTES = 1 << 20 };
 
 struct tutti_state_file {
     tutti_state state;
@@ -103,15 +104,16 @@ static tutti_status read_wholes(tutti_state_file *f, const char *path)
 {
     const json_t *format = json_object_get(f->root, "format");
     if (!json_is_integer(format)) return bad_field(path, "format");
-    if (json_integer_value(format) == OLD_FORMAT)
+    const long long number = json_integer_value(format);
+    if (number > 0 && number < FORMAT)
         return tutti_fail(
             TUTTI_CHECKPOINT,
-            "'%s' was written by an earlier version (format %d) and cannot be gone on "
+            "'%s' was written by an earlier version (format %lld) and cannot be gone on "
             "with: start from its weights, with --weights instead of --resume",
-            path, OLD_FORMAT);
-    if (json_integer_value(format) != FORMAT)
+            path, number);
+    if (number != FORMAT)
         return tutti_fail(TUTTI_CHECKPOINT, "'%s' has format %lld; this program reads format %d",
-                          path, (long long)json_integer_value(format), FORMAT);
+                          path, number, FORMAT);
     for (int i = 0; i < WHOLES; i++) {
         const json_t *field = json_object_get(f->root, wholes[i].name);
         const int64_t value = json_integer_value(field);

@@ -23,6 +23,11 @@
 #include "format/trace.h"
 #include "nn/model.h"
 
+/* Numbers are IEEE's of 32 bits. The version of the arithmetic rises with every change that moves
+ * recorded bits (tests/bits/recorded.txt): runs of different versions are different runs. */
+#define TUTTI_PRECISION "fp32"
+enum { TUTTI_ARITHMETIC = 1 };
+
 typedef struct tutti_session tutti_session;
 
 /* All pointers are borrowed and must outlive the session. */

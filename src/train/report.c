@@ -39,10 +39,10 @@ static void describe_plan(const tutti_run *run, char *out, size_t size)
 
 static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
 {
-    char optimizer[TUTTI_OPTIMIZER_TEXT];
-    tutti_optimizer_show(&s->optimizer, optimizer);
-    snprintf(out, size, "%s, lr %g %s%s%s, weight decay %g%s", optimizer, s->lr, s->lr_schedule,
-             *s->warmup ? ", warm-up " : "", s->warmup, s->weight_decay,
+    const bool warms_up = s->schedule.warmup.count > 0;
+    snprintf(out, size, "%s, lr %g %s%s%s, weight decay %g%s", s->optimizer_text, s->lr,
+             s->lr_schedule, warms_up ? ", warm-up " : "", warms_up ? s->warmup : "",
+             s->weight_decay,
              s->decay_all || s->weight_decay == 0 ? "" : " but for biases and normalisation");
 }
 
@@ -63,7 +63,7 @@ static void describe_judge(const tutti_run *run, char *out, size_t size)
 void tutti_run_show_header(tutti_run *run)
 {
     if (!run->progress) return;
-    char net[160], data[256], ranks[160], plan[512], batch[160], optimizer[384], length[128], n[32];
+    char net[160], data[256], ranks[160], plan[512], batch[160], optimizer[800], length[128], n[32];
     char predicted[256], judge[160];
     const tutti_settings *s = &run->settings;
     snprintf(net, sizeof net, "%s, %s parameters", run->net->name,
@@ -81,8 +81,7 @@ void tutti_run_show_header(tutti_run *run)
     snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",
              (long long)s->pace.steps,
              (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
-             (unsigned long long)run->options->seed,
-             tutti_session_steps(run->session) ? ", resumed" : "");
+             (unsigned long long)s->seed, tutti_session_steps(run->session) ? ", resumed" : "");
     const tutti_progress_fact facts[] = {
         {"net", net},
         {"data", data},

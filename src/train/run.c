@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "machine/peak.h"
@@ -61,13 +60,6 @@ static tutti_status claim_directory(tutti_run *run)
 
 /* ---- the net and the data ---- */
 
-static uint64_t first_64_bits(const char *hex)
-{
-    char digits[17];
-    snprintf(digits, sizeof digits, "%.16s", hex);
-    return strtoull(digits, NULL, 16);
-}
-
 static tutti_status open_data(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
@@ -75,9 +67,9 @@ static tutti_status open_data(tutti_run *run)
     const tutti_shape in = tutti_net_input(run->net);
     d.shape = (tutti_sample_shape){in.c, in.h, in.w};
     d.classes = tutti_net_classes(run->net);
-    d.seed = o->seed;
-    d.augment = o->augment;
-    d.skip_bad = o->skip_bad;
+    d.seed = (uint64_t)run->settings.seed;
+    d.augment = run->settings.augment;
+    d.skip_bad = run->settings.skip_bad;
     d.log = &run->log;
     if (!o->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
@@ -89,32 +81,32 @@ static tutti_status open_data(tutti_run *run)
     return TUTTI_OK;
 }
 
+static tutti_status open_net(tutti_run *run)
+{
+    if (!run->options->net)
+        return tutti_fail(TUTTI_ARGUMENT, "NET is missing: name a net of the zoo, or a file");
+    TUTTI_TRY(tutti_net_load(&run->net, run->options->net));
+    TUTTI_TRY(tutti_settings_resolve(&run->settings, run->options, run->net));
+    if (!run->settings.dropout) tutti_net_still(run->net);
+    return tutti_net_hash(run->net, run->net_hash);
+}
+
 static tutti_status open_net_and_data(tutti_run *run)
 {
-    if (!run->options->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
-    TUTTI_TRY(tutti_net_load(&run->net, run->options->net));
-    if (!run->options->dropout) tutti_net_still(run->net);
-    TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
+    TUTTI_TRY(open_net(run));
     TUTTI_TRY(open_data(run));
-    return tutti_settings_resolve(&run->settings, run->options, run->net,
-                                  tutti_data_count(run->data, TUTTI_SPLIT_TRAIN));
+    TUTTI_TRY(tutti_settings_pace(&run->settings, run->options,
+                                  tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)));
+    TUTTI_TRY(
+        tutti_kept_init(&run->kept, run->options, &run->settings, tutti_data_hash(run->data)));
+    return tutti_run_compare_options(run);
 }
 
 static tutti_status check_same_everywhere(tutti_run *run)
 {
-    TUTTI_TRY(tutti_comm_check_same(run->me.comm, "the net", first_64_bits(run->net_hash)));
-    TUTTI_TRY(tutti_comm_check_same(run->me.comm, "the data set",
-                                    first_64_bits(tutti_data_hash(run->data))));
-    char hex[TUTTI_HASH_HEX];
-    const tutti_settings *s = &run->settings;
-    char text[512], optimizer[TUTTI_OPTIMIZER_TEXT];
-    tutti_optimizer_text(&s->optimizer, optimizer);
-    const int n = snprintf(text, sizeof text, "%d %d %.17g %s %.17g %d %.17g %s %s %lld %llu %d",
-                           s->batch, s->grains, s->lr, optimizer, s->weight_decay, s->decay_all,
-                           s->clip, s->lr_schedule, s->warmup, (long long)s->pace.steps,
-                           (unsigned long long)run->options->seed, run->options->shuffle);
-    TUTTI_TRY(tutti_hash_bytes(hex, text, (size_t)n));
-    return tutti_comm_check_same(run->me.comm, "the options", first_64_bits(hex));
+    tutti_comm *comm = run->me.comm;
+    TUTTI_TRY(tutti_comm_check_same_text(comm, "the net", run->net_hash));
+    return tutti_kept_check_same(&run->kept, run->options, comm);
 }
 
 /* ---- the model ---- */
@@ -150,7 +142,7 @@ static tutti_status create_session(tutti_run *run, bool evaluates_only)
         .grains = s->grains,
         .groups = run->forecast.plan ? run->forecast.plan->groups : NULL,
         .late = run->forecast.plan ? run->forecast.plan->late : 0,
-        .seed = run->options->seed,
+        .seed = (uint64_t)s->seed,
         .optimizer = s->optimizer,
         .weight_decay = s->weight_decay,
         .decay_all = s->decay_all,
@@ -167,15 +159,15 @@ static tutti_status create_session(tutti_run *run, bool evaluates_only)
 
 static tutti_status init_model(tutti_run *run)
 {
-    const char *text = run->options->init ? run->options->init : "auto";
+    const char *text = run->settings.init;
     const size_t length = strcspn(text, ":");
     char *end = NULL;
     const double std = text[length] ? strtod(text + length + 1, &end) : 0;
     for (int i = 0; tutti_init_words[i]; i++)
         if (strlen(tutti_init_words[i]) == length && !strncmp(tutti_init_words[i], text, length) &&
             (!end || (!*end && std > 0 && i == TUTTI_INIT_GAUSSIAN))) {
-            tutti_model_init(tutti_session_model(run->session), run->options->seed, (tutti_init)i,
-                             (float)std);
+            tutti_model_init(tutti_session_model(run->session), (uint64_t)run->settings.seed,
+                             (tutti_init)i, (float)std);
             return TUTTI_OK;
         }
     return tutti_fail(TUTTI_ARGUMENT, "--init '%s' is not he, xavier, gaussian or gaussian:STD",
@@ -194,8 +186,8 @@ static tutti_status open_loader(tutti_run *run)
     o.batch = run->settings.batch;
     o.first = tutti_model_first_sample(model);
     o.end = o.first + tutti_model_samples(model);
-    o.seed = run->options->seed;
-    o.shuffle = run->options->shuffle;
+    o.seed = (uint64_t)run->settings.seed;
+    o.shuffle = run->settings.shuffle;
     o.step = tutti_session_steps(run->session);
     o.threads = run->options->data_threads;
     return tutti_loader_create(&run->loader, run->data, &o);
@@ -226,7 +218,7 @@ static tutti_status prepare_training(tutti_run *run)
     mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, false));
-    if (o->resume) TUTTI_TRY(tutti_run_resume(run));
+    TUTTI_TRY(tutti_run_resume(run));
     return tutti_comm_agree(run->me.comm, open_loader(run));
 }
 
@@ -249,6 +241,7 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
 {
     TUTTI_TRY(open_rank(run));
     if (!evaluates_only) TUTTI_TRY(tutti_comm_agree(run->me.comm, claim_directory(run)));
+    TUTTI_TRY(tutti_run_find(run));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_net_and_data(run)));
     TUTTI_TRY(check_same_everywhere(run));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, measure_peak(run)));
@@ -263,7 +256,8 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, bool evaluates_only)
 {
     *run = (tutti_run){
-        .options = options,
+        .options = &run->filled,
+        .filled = *options,
         .log = options->log,
         .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
     const tutti_status s = tutti_run_conclude(run, open_parts(run, evaluates_only));
@@ -293,5 +287,7 @@ void tutti_run_close(tutti_run *run)
     tutti_data_close(&run->data);
     tutti_net_destroy(&run->net);
     tutti_claim_close(&run->claim);
+    tutti_kept_deinit(&run->kept);
+    tutti_state_close(&run->was);
     tutti_rank_close(&run->me);
 }

@@ -3,6 +3,7 @@
  *   run.c           opens and closes it: rank, net, data, plan, session
  *   plan_choice.c   the plan, and what is expected of it
  *   loop.c          steps, and what is due between them
+ *   options.c       its options by name: kept, taken, compared
  *   checkpoints.c   what a run writes into its checkpoints and takes from one
  *   evaluate.c      the test or validation set, each sample once
  *   report.c        what a run is, and what happened in it: layers, ranks, trace
@@ -22,6 +23,7 @@
 #include "format/trace.h"
 #include "step/rank.h"
 #include "step/session.h"
+#include "train/options.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
 #include "train/settings.h"
@@ -46,8 +48,13 @@ typedef struct tutti_run_times {
 } tutti_run_times;
 
 typedef struct tutti_run {
-    const tutti_train_options *options;
+    const tutti_train_options *options; /* 'filled': as given, filled up with what a run that goes
+                                         * on was doing */
+    tutti_train_options filled;
     tutti_settings settings;
+    tutti_kept kept;
+    char begins_at[TUTTI_PATH_BYTES]; /* the checkpoint it goes on from; "": none */
+    tutti_state_file *was;            /* its state, or NULL */
     tutti_log log;
     tutti_rank me;
     tutti_claim *claim; /* rank 0's, of the directory it keeps the run in */
@@ -88,7 +95,13 @@ tutti_status tutti_run_save(tutti_run *run) TUTTI_MUST_CHECK;
 /* The checkpoint with the best evaluation so far; -1: there is none. */
 int64_t tutti_run_best_step(const tutti_run *run);
 
-/* Collective. Goes on with what --resume names. */
+/* Collective. Finds what --resume names and takes from it what the options leave open. */
+tutti_status tutti_run_find(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Is what was found still this run, as it was resolved? Notes what changes. */
+tutti_status tutti_run_compare_options(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Collective. The session goes on with what was found, if anything. */
 tutti_status tutti_run_resume(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* Collective. The weights that --weights names, all of them. */

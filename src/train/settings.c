@@ -12,25 +12,28 @@ tutti_train_options tutti_train_defaults(void)
     return (tutti_train_options){
         .lr = -1,
         .momentum = -1,
+        .nesterov = -1,
         .weight_decay = -1,
-        .decay_all = true,
+        .decay_all = -1,
         .clip = -1,
-        .shuffle = true,
-        .augment = true,
-        .dropout = true,
+        .seed = -1,
+        .shuffle = -1,
+        .augment = -1,
+        .dropout = -1,
+        .skip_bad = -1,
         .overlap = true,
         .priority = true,
         .comm_core = -1,
         .stall_warn = 60,
         .stall_abort = 600,
-        .keep = 3,
+        .keep = -1,
     };
 }
 
 static void take_suggested(tutti_settings *out, const tutti_suggested *s)
 {
     out->batch = s->batch;
-    out->epochs = s->epochs;
+    out->epochs = out->usual_epochs = s->epochs;
     out->lr = s->lr;
     out->optimizer = s->optimizer;
     out->weight_decay = s->weight_decay;
@@ -57,19 +60,47 @@ static tutti_status choose_optimizer(tutti_settings *out, const tutti_train_opti
         out->weight_decay = out->optimizer.is->usual_decay;
     }
     if (o->momentum >= 0) TUTTI_TRY(set_own(out, "momentum", o->momentum));
-    return o->nesterov ? set_own(out, "nesterov", 1) : TUTTI_OK;
+    if (o->nesterov > 0) TUTTI_TRY(set_own(out, "nesterov", 1));
+    if (!o->nesterov) tutti_optimizer_set(&out->optimizer, "nesterov", 0);
+    tutti_optimizer_text(&out->optimizer, out->optimizer_text);
+    return TUTTI_OK;
 }
 
-static void take_options(tutti_settings *out, const tutti_train_options *o)
+static tutti_status take_text(char *out, size_t size, const char *text, const char *option)
 {
+    if (!text) return TUTTI_OK;
+    if (snprintf(out, size, "%s", text) < (int)size) return TUTTI_OK;
+    return tutti_fail(TUTTI_ARGUMENT, "%s %.40s... is longer than %zu characters", option, text,
+                      size - 1);
+}
+
+static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o)
+{
+    TUTTI_TRY(
+        take_text(out->lr_schedule, sizeof out->lr_schedule, o->lr_schedule, "--lr-schedule"));
+    TUTTI_TRY(take_text(out->warmup, sizeof out->warmup, o->warmup, "--warmup"));
+    return take_text(out->init, sizeof out->init, o->init ? o->init : "auto", "--init");
+}
+
+static void take_switches(tutti_settings *out, const tutti_train_options *o)
+{
+    out->decay_all = o->decay_all != 0;
+    out->shuffle = o->shuffle != 0;
+    out->augment = o->augment != 0;
+    out->dropout = o->dropout != 0;
+    out->skip_bad = o->skip_bad > 0;
+}
+
+static void take_numbers(tutti_settings *out, const tutti_train_options *o)
+{
+    enum { USUAL_KEEP = 3 };
     if (o->batch_size) out->batch = o->batch_size;
     if (o->epochs > 0) out->epochs = o->epochs;
     if (o->lr >= 0) out->lr = o->lr;
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
     if (o->clip >= 0) out->clip = o->clip;
-    if (o->lr_schedule) snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", o->lr_schedule);
-    if (o->warmup) snprintf(out->warmup, sizeof out->warmup, "%s", o->warmup);
-    out->decay_all = o->decay_all;
+    out->seed = o->seed > 0 ? o->seed : 0;
+    out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
     out->grains = o->grains ? o->grains : tutti_default_grains(out->batch);
 }
 
@@ -96,13 +127,13 @@ static tutti_status set_pace(tutti_settings *out, const tutti_train_options *o, 
 
 /* A warm-up that the run is too short for. What a net suggests was made for the net's own length
  * and takes the same part of a shorter run; what was asked for is not ours to change. */
-static tutti_status fit_warmup(tutti_settings *out, const tutti_train_options *o,
-                               const tutti_suggested *suggested)
+static tutti_status fit_warmup(tutti_settings *out, bool was_asked_for)
 {
-    const int64_t steps = tutti_span_steps(&out->schedule.warmup, &out->pace);
-    const int64_t usual = tutti_pace_steps(&out->pace, suggested->epochs), run = out->pace.steps;
+    tutti_span *warmup = &out->schedule.warmup;
+    const int64_t steps = tutti_span_steps(warmup, &out->pace), run = out->pace.steps;
+    const int64_t usual = tutti_pace_steps(&out->pace, out->usual_epochs);
     if (!steps || steps < run) return TUTTI_OK;
-    if (o->warmup || steps >= usual)
+    if (was_asked_for || steps >= usual)
         return tutti_fail(TUTTI_ARGUMENT,
                           "the warm-up of %s takes %lld steps, but the run has only %lld: give a "
                           "shorter --warmup (0steps: none) or a longer run",
@@ -112,10 +143,27 @@ static tutti_status fit_warmup(tutti_settings *out, const tutti_train_options *o
     snprintf(out->note, sizeof out->note,
              "the net's warm-up of %s is as long as this run: it takes %lld of the %lld steps, as "
              "in the net's %g epochs",
-             out->warmup, (long long)shorter, (long long)run, suggested->epochs);
-    snprintf(out->warmup, sizeof out->warmup, "%lldsteps", (long long)shorter);
-    out->schedule.warmup = (tutti_span){(double)shorter, TUTTI_SPAN_STEPS};
+             out->warmup, (long long)shorter, (long long)run, out->usual_epochs);
+    *warmup = (tutti_span){(double)shorter, TUTTI_SPAN_STEPS};
+    tutti_span_text(warmup, out->warmup);
     return TUTTI_OK;
+}
+
+static tutti_status set_schedule(tutti_settings *out, bool was_asked_for)
+{
+    tutti_span warmup = {0, TUTTI_SPAN_STEPS};
+    TUTTI_TRY(tutti_schedule_parse(&out->schedule, out->lr_schedule));
+    if (*out->warmup)
+        TUTTI_TRY(tutti_span_parse(&warmup, out->warmup, TUTTI_SPAN_STEPS, "--warmup"));
+    if (warmup.unit == TUTTI_SPAN_SECONDS && warmup.count > 0)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--warmup %s: seconds differ from machine to machine; "
+                          "give steps or epochs",
+                          out->warmup);
+    if (warmup.count == 0) warmup.unit = TUTTI_SPAN_STEPS;
+    out->schedule.warmup = warmup;
+    tutti_span_text(&warmup, out->warmup);
+    return fit_warmup(out, was_asked_for);
 }
 
 static tutti_status set_rhythm(tutti_settings *out, const tutti_train_options *o)
@@ -123,33 +171,34 @@ static tutti_status set_rhythm(tutti_settings *out, const tutti_train_options *o
     const char *every = o->checkpoint_every ? o->checkpoint_every : "1epoch";
     TUTTI_TRY(
         tutti_span_parse(&out->checkpoint_every, every, TUTTI_SPAN_STEPS, "--checkpoint-every"));
+    tutti_span_text(&out->checkpoint_every, out->checkpoint_text);
     every = o->eval_every ? o->eval_every : "1epoch";
     out->evaluates = strcmp(every, "never") != 0;
-    if (out->evaluates)
-        TUTTI_TRY(tutti_span_parse(&out->eval_every, every, TUTTI_SPAN_STEPS, "--eval-every"));
-    TUTTI_TRY(tutti_schedule_parse(&out->schedule, out->lr_schedule));
-    if (*out->warmup)
-        TUTTI_TRY(
-            tutti_span_parse(&out->schedule.warmup, out->warmup, TUTTI_SPAN_STEPS, "--warmup"));
-    if (out->schedule.warmup.unit == TUTTI_SPAN_SECONDS && out->schedule.warmup.count > 0)
-        return tutti_fail(TUTTI_ARGUMENT,
-                          "--warmup %s: seconds differ from machine to machine; "
-                          "give steps or epochs",
-                          out->warmup);
+    snprintf(out->eval_text, sizeof out->eval_text, "never");
+    if (!out->evaluates) return TUTTI_OK;
+    TUTTI_TRY(tutti_span_parse(&out->eval_every, every, TUTTI_SPAN_STEPS, "--eval-every"));
+    tutti_span_text(&out->eval_every, out->eval_text);
     return TUTTI_OK;
 }
 
 tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_options *options,
-                                    const tutti_net *net, int64_t samples)
+                                    const tutti_net *net)
 {
     tutti_suggested suggested;
     *out = (tutti_settings){0};
     TUTTI_TRY(tutti_net_suggested(&suggested, net));
     take_suggested(out, &suggested);
     TUTTI_TRY(choose_optimizer(out, options));
-    take_options(out, options);
-    TUTTI_TRY(check_grains(out));
+    take_numbers(out, options);
+    take_switches(out, options);
+    TUTTI_TRY(take_texts(out, options));
+    return check_grains(out);
+}
+
+tutti_status tutti_settings_pace(tutti_settings *out, const tutti_train_options *options,
+                                 int64_t samples)
+{
     TUTTI_TRY(set_pace(out, options, samples));
     TUTTI_TRY(set_rhythm(out, options));
-    return fit_warmup(out, options, &suggested);
+    return set_schedule(out, options->warmup != NULL);
 }

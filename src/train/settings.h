@@ -11,11 +11,15 @@
 typedef struct tutti_settings {
     int batch;  /* samples of a step, all ranks together */
     int grains; /* leaves of the tree over samples, a power of two */
-    double epochs;
+    int keep;   /* checkpoints; 0: all */
+    int64_t seed;
+    double epochs, usual_epochs; /* asked for, and suggested by the net */
     double lr, weight_decay, clip;
     tutti_chosen_optimizer optimizer;
-    bool decay_all;
-    char lr_schedule[64], warmup[32]; /* as written */
+    char optimizer_text[TUTTI_OPTIMIZER_TEXT];
+    bool decay_all, shuffle, augment, dropout, skip_bad;
+    char init[64], lr_schedule[256]; /* as written */
+    char warmup[TUTTI_SPAN_TEXT], checkpoint_text[TUTTI_SPAN_TEXT], eval_text[TUTTI_SPAN_TEXT];
     tutti_schedule schedule;
     tutti_pace pace;
     tutti_span checkpoint_every, eval_every;
@@ -23,9 +27,14 @@ typedef struct tutti_settings {
     char note[200]; /* what the user should know about it; empty: nothing */
 } tutti_settings;
 
-/* 'samples' is the size of the training set. Failures name the option, or file:line:column of the
- * net's suggestion. */
+/* Everything that does not depend on the length of an epoch. Failures name the option, or
+ * file:line:column of the net's suggestion. */
 tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_options *options,
-                                    const tutti_net *net, int64_t samples) TUTTI_MUST_CHECK;
+                                    const tutti_net *net) TUTTI_MUST_CHECK;
+
+/* The rest: the length of the run, its schedule, when it tests and saves. 'samples' is the size of
+ * the training set. */
+tutti_status tutti_settings_pace(tutti_settings *settings, const tutti_train_options *options,
+                                 int64_t samples) TUTTI_MUST_CHECK;
 
 #endif

@@ -1,8 +1,11 @@
 #include "train/span.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static const struct {
     const char *word;
@@ -52,6 +55,16 @@ tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit
         return tutti_fail(TUTTI_ARGUMENT, "%s: '%s' is not a whole number of steps", what, text);
     *out = span;
     return TUTTI_OK;
+}
+
+void tutti_span_text(const tutti_span *span, char text[TUTTI_SPAN_TEXT])
+{
+    static const char *const units[] = {
+        [TUTTI_SPAN_STEPS] = "step", [TUTTI_SPAN_EPOCHS] = "epoch", [TUTTI_SPAN_SECONDS] = "s"};
+    const bool plural = span->unit != TUTTI_SPAN_SECONDS && span->count != 1;
+    char count[TUTTI_REAL_TEXT];
+    snprintf(text, TUTTI_SPAN_TEXT, "%s%s%s", tutti_text_of_real(count, span->count),
+             units[span->unit], plural ? "s" : "");
 }
 
 int64_t tutti_span_steps(const tutti_span *span, const tutti_pace *pace)

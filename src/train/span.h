@@ -35,6 +35,10 @@ typedef struct tutti_span {
 tutti_status tutti_span_parse(tutti_span *out, const char *text, tutti_span_unit bare,
                               const char *what) TUTTI_MUST_CHECK;
 
+/* The span as such a text: equal spans, equal texts. */
+enum { TUTTI_SPAN_TEXT = 40 };
+void tutti_span_text(const tutti_span *span, char text[TUTTI_SPAN_TEXT]);
+
 /* The span in steps (not for seconds). */
 int64_t tutti_span_steps(const tutti_span *span, const tutti_pace *pace);
 

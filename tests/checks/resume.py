@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""resume.py TUTTI: what a run has written is taken for what it is: damaged weights are refused."""
+"""resume.py TUTTI: what a run has written is taken for what it is. A run that goes on is the same
+run: its options are the checkpoint's, what may change is said, all else is refused. Damaged weights
+are refused."""
+import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -10,6 +14,14 @@ TUTTI = sys.argv[1]
 NETS = pathlib.Path(__file__).resolve().parent.parent / "nets"
 LINEAR = [str(NETS / "linear.net"), "--data", "synthetic,train=64,test=40"]
 FAILURES = []
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS")
+ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+# No option is what it would be if it were forgotten.
+ODD = ["--batch-size", 16, "--grains", 4, "--seed", 3, "--steps", 8, "--lr", 0.1, "--lr-schedule",
+       "fixed", "--warmup", "2steps", "--optimizer", "sgd,momentum=0.5", "--nesterov",
+       "--weight-decay", 0.01, "--decay-all", "off", "--clip", 0.7, "--init", "xavier", "--shuffle",
+       "off", "--augment", "off", "--dropout", "off", "--skip-bad", "--eval-every", "3steps",
+       "--checkpoint-every", "4steps", "--keep", 0]
 
 
 def run(*words, **options):
@@ -37,6 +49,81 @@ def flip(path, place):
     path.write_bytes(content)
 
 
+def begun(folder, name):
+    """A run that was left at step 4 of 8, and another that was not."""
+    whole, left = folder / "whole", folder / name
+    if not whole.exists():
+        train(*LINEAR, *ODD, "--run", whole)
+    left.mkdir()
+    shutil.copytree(whole / "step_00000004", left / "step_00000004")
+    return whole, left
+
+
+def check_same_run(folder):
+    """What is not said again is not forgotten, and the same words again are fine."""
+    for name, words in ("silent", []), ("again", ODD), ("some", ODD[:4] + ["--init", "xavier"]):
+        whole, left = begun(folder, name)
+        done = train(*LINEAR, *words, "--run", left, "--resume", "auto")
+        expect(f"{name}: nothing is said to change", "->" not in done.stderr, done)
+        for file in FILES:
+            expect(f"{name}: {file} is that of the run that was not left",
+                   (whole / "latest" / file).read_bytes() == (left / "latest" / file).read_bytes())
+
+
+def check_changes(folder):
+    for number, (words, said) in enumerate((
+            (["--lr", 0.01], "lr 0.1 -> 0.01"),
+            (["--lr-schedule", "cosine", "--keep", 2], "lr-schedule fixed -> cosine, keep 0 -> 2"),
+            (["--steps", 9], "steps 8 -> 9"), (["--epochs", 3], "steps 8 -> 12"),
+            (["--eval-every", "never", "--checkpoint-every", "1epoch"],
+             "checkpoint-every 4steps -> 1epoch, eval-every 3steps -> never"))):
+        _, left = begun(folder, f"changed{number}")
+        done = train(*LINEAR, *words, "--run", left, "--resume", "auto")
+        expect(f"{words} is said to change", f"resumed at step 4; {said}\n" in done.stderr, done)
+        options = json.loads((left / "latest" / "state.json").read_text())["options"]
+        expect(f"{words} is kept", all(options[part.split()[0]] == part.split()[-1]
+                                       for part in said.split(", ")))
+
+
+def check_refusals(folder):
+    """Each ends with 2 and names the option; nothing is written."""
+    _, left = begun(folder, "left")
+    other = [LINEAR[0], "--data", "synthetic,train=65,test=40"]
+    channels = [str(NETS / "nobias.net"), *LINEAR[1:]]
+    before = sorted(left.rglob("*"))
+    for words, said in (
+            (["--batch-size", 32], "--batch-size 16, not 32"), (["--grains", 8], "--grains 4, not 8"),
+            (["--seed", 0], "--seed 3, not 0"), (["--warmup", "0steps"], "--warmup 2steps, not 0steps"),
+            (["--optimizer", "adam"], "--optimizer sgd,momentum=0.5"),
+            (["--momentum", 0.9], "momentum=0.9"), (["--no-nesterov"], "nesterov=no"),
+            (["--weight-decay", 0], "--weight-decay 0.01, not 0"),
+            (["--decay-all", "on"], "--decay-all off, not on"), (["--clip", 0], "--clip 0.7, not 0"),
+            (["--init", "he"], "--init xavier, not he"), (["--shuffle", "on"], "--shuffle off, not on"),
+            (["--augment", "on"], "--augment off, not on"),
+            (["--dropout", "on"], "--dropout off, not on"),
+            (["--no-skip-bad"], "--skip-bad on, not off"),
+            (other, "other data than --data"), (channels, "another net")):
+        done = run("train", *([] if words[0] in (other[0], channels[0]) else LINEAR), *words, "--run",
+                   left, "--resume", "auto")
+        expect(f"{words} is refused", done.returncode == 2 and said in done.stderr
+               and done.stderr.count("\n") == 1, done)
+    expect("nothing is written", sorted(left.rglob("*")) == before)
+
+
+def check_ranks(folder):
+    """Ranks whose options differ say which, instead of waiting for each other."""
+    if "[X] MPI: Open MPI" not in run("--check-build").stdout:
+        return
+    for option, one, two in (("augment", "on", "off"), ("eval-every", "1epoch", "never"),
+                             ("overlap", "on", "off")):
+        words = [TUTTI, "train", *LINEAR, "--steps", "4", "--run", str(folder / "run"), "--threads",
+                 "1", "--comm-core", "none", "--stall-abort", "30", f"--{option}"]
+        done = subprocess.run(["mpirun", "--oversubscribe", "-n", "1", *words, one, ":", "-n", "1",
+                               *words, two], env=ENV, capture_output=True, text=True, timeout=120)
+        expect(f"--{option} {one} and {two}", done.returncode == 5
+               and f"--{option}" in done.stderr, done)
+
+
 def check_sums(folder):
     """Weights with a flipped bit are refused wherever they are named, by their own name."""
     train(*LINEAR, "--steps", 4, "--run", folder / "run")
@@ -61,7 +148,7 @@ def check_sums(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for check in (check_sums,):
+    for check in (check_same_run, check_changes, check_refusals, check_ranks, check_sums):
         home = pathlib.Path(name) / check.__name__
         home.mkdir()
         check(home)

@@ -46,36 +46,27 @@ tutti_status tutti_optimizer_parse(tutti_chosen_optimizer *out, const char *text
     return unknown(where, text, (int)length, known);
 }
 
-static int print_setting(const tutti_key *key, const char *settings, int digits, char *out,
-                         size_t room)
+static int print_setting(const tutti_key *key, const char *settings, char *out, size_t room)
 {
+    char real[TUTTI_REAL_TEXT];
     const char *field = settings + key->offset;
     if (key->type == TUTTI_KEY_BOOL)
         return snprintf(out, room, ",%s=%s", key->name, *(const bool *)field ? "yes" : "no");
     if (key->type == TUTTI_KEY_INT)
         return snprintf(out, room, ",%s=%d", key->name, *(const int *)field);
     TUTTI_ASSERT(key->type == TUTTI_KEY_REAL);
-    return snprintf(out, room, ",%s=%.*g", key->name, digits, *(const double *)field);
-}
-
-static void print(const tutti_chosen_optimizer *chosen, int digits, char *text)
-{
-    size_t used = (size_t)snprintf(text, TUTTI_OPTIMIZER_TEXT, "%s", chosen->is->name);
-    for (const tutti_key *key = chosen->is->keys; key && key->name; key++) {
-        used += (size_t)print_setting(key, chosen->settings.bytes, digits, text + used,
-                                      TUTTI_OPTIMIZER_TEXT - used);
-        TUTTI_ASSERT(used < TUTTI_OPTIMIZER_TEXT);
-    }
+    return snprintf(out, room, ",%s=%s", key->name,
+                    tutti_text_of_real(real, *(const double *)field));
 }
 
 void tutti_optimizer_text(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT])
 {
-    print(chosen, 17, text);
-}
-
-void tutti_optimizer_show(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT])
-{
-    print(chosen, 6, text);
+    size_t used = (size_t)snprintf(text, TUTTI_OPTIMIZER_TEXT, "%s", chosen->is->name);
+    for (const tutti_key *key = chosen->is->keys; key && key->name; key++) {
+        used += (size_t)print_setting(key, chosen->settings.bytes, text + used,
+                                      TUTTI_OPTIMIZER_TEXT - used);
+        TUTTI_ASSERT(used < TUTTI_OPTIMIZER_TEXT);
+    }
 }
 
 bool tutti_optimizer_set(tutti_chosen_optimizer *chosen, const char *name, double value)

@@ -65,9 +65,6 @@ tutti_status tutti_optimizer_parse(tutti_chosen_optimizer *out, const char *text
 /* All of it as such a text, every setting named: equal texts, equal updates. */
 void tutti_optimizer_text(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT]);
 
-/* The same for people: numbers as short as possible. */
-void tutti_optimizer_show(const tutti_chosen_optimizer *chosen, char text[TUTTI_OPTIMIZER_TEXT]);
-
 /* Sets one setting by name; false if the optimizer has none of that name. */
 bool tutti_optimizer_set(tutti_chosen_optimizer *chosen, const char *name, double value);
 
