@@ -411,6 +411,38 @@ static void shrinking_averages(void **state)
     for (int i = 0; i < FLOATS; i++) assert_true(fabs(sample[i] - 0.5) < 0.03);
 }
 
+/* Greys of 16 bits above 255 are white, as in PIL: said once for all pictures. */
+static void white_greys_are_mentioned(void **state)
+{
+    scratch *s = *state;
+    tutti_data *data = NULL;
+    tutti_reader *reader = NULL;
+    heard h = {0};
+    const tutti_log log = {.sink = hear, .user = &h, .level = TUTTI_LOG_INFO, .rank = -1};
+    tutti_data_options o = small();
+    static uint16_t linear[32 * 32];
+    static float sample[FLOATS];
+    int label;
+    o.log = &log;
+    for (int i = 0; i < 32 * 32; i++) linear[i] = 256;
+    png_image png = {
+        .version = PNG_IMAGE_VERSION, .width = 32, .height = 32, .format = PNG_FORMAT_LINEAR_Y};
+    make_folder(s, "a");
+    for (int i = 0; i < 2; i++)
+        assert_true(png_image_write_to_file(&png, scratch_file(s, i ? "a/1.png" : "a/0.png"), 0,
+                                            linear, 0, NULL));
+    assert_ok(tutti_data_open(&data, spec_of("images", s, ",holdout=0,mean=0/0/0,std=1/1/1"), &o));
+    assert_ok(tutti_reader_create(&reader, data));
+    for (uint32_t id = 0; id < 2; id++) {
+        assert_ok(tutti_reader_fetch(reader, TUTTI_SPLIT_TRAIN, 0, id, sample, &label));
+        assert_true(fabs((double)sample[FLOATS / 2] - 1) < 1e-5);
+    }
+    assert_int_equal(h.lines, 1);
+    assert_non_null(strstr(h.last, "a/0.png' has greys of 16 bits"));
+    tutti_reader_destroy(&reader);
+    tutti_data_close(&data);
+}
+
 static void jitter_is_a_function_of_the_key(void **state)
 {
     scratch *s = *state;
@@ -456,6 +488,7 @@ int main(void)
         SCRATCH_TEST(scaling_keeps_gradients),
         SCRATCH_TEST(shrinking_averages),
         SCRATCH_TEST(jitter_is_a_function_of_the_key),
+        SCRATCH_TEST(white_greys_are_mentioned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
