@@ -43,7 +43,7 @@ static int image_of(tutti_reader *reader, tutti_split split, uint32_t id)
     return image;
 }
 
-/* seen[n]: 1 if image n is for training, 2 if for validation; each once, in the order of the file. */
+/* seen[n]: 1 if image n is for training, 2 if for validation; each once, in the file's order. */
 static void look(tutti_data *data, int seen[TRAIN])
 {
     static const tutti_split splits[] = {TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_VAL};
