@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "train/launcher.h"
 #include "train/signals.h"
 
 static void every_signal_is_a_request(void **state)
@@ -108,6 +110,65 @@ static void a_second_interrupt_ends_at_once(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 
+/* A child whose name is 'name', until it is killed. */
+static pid_t named(const char *name)
+{
+    int ends[2];
+    char ready = 0;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_NAME, name);
+        if (write(ends[1], "r", 1) == 1)
+            for (;;) pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ends[0], &ready, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return child;
+}
+
+static bool is_gone(tutti_launcher *launcher)
+{
+    launcher->looked = -1e9;
+    return tutti_launcher_is_gone(launcher);
+}
+
+static void a_launcher_is_missed_when_it_is_gone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mpirun", "hydra_pmi_proxy", "mpiexec) x"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const pid_t child = named(names[i]);
+        tutti_launcher found = tutti_launcher_above(child), other = found;
+        assert_int_equal(found.pid, child);
+        assert_false(is_gone(&found));
+        other.started++; /* a later process of that pid */
+        assert_true(is_gone(&other));
+        other = found;
+        kill(child, SIGKILL);
+        siginfo_t ended;
+        assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
+        assert_true(is_gone(&found)); /* dead, though nobody has noticed */
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        assert_true(is_gone(&other));
+        assert_true(tutti_launcher_is_gone(&other));
+    }
+}
+
+static void a_shell_is_not_a_launcher(void **state)
+{
+    (void)state;
+    tutti_launcher none = {0};
+    const pid_t child = named("bash");
+    assert_int_not_equal(tutti_launcher_above(child).pid, child);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_false(is_gone(&none));
+    assert_int_equal(tutti_launcher_above(1).pid, 0);
+}
+
 int main(void)
 {
     signal(SIGHUP, SIG_DFL); /* whoever runs the tests may use nohup */
@@ -117,6 +178,8 @@ int main(void)
         cmocka_unit_test(only_one_listens_and_puts_back),
         cmocka_unit_test(what_nohup_ignores_stays_ignored),
         cmocka_unit_test(a_second_interrupt_ends_at_once),
+        cmocka_unit_test(a_launcher_is_missed_when_it_is_gone),
+        cmocka_unit_test(a_shell_is_not_a_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

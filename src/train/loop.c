@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "train/launcher.h"
 #include "train/signals.h"
 
 enum { LAST_TRIES = 3, RETRY_SECONDS = 30 };
@@ -19,6 +20,7 @@ typedef struct loop {
     double smooth_loss, smooth_top1, smooth_rate;
     int64_t first_step;
     unsigned asked;
+    tutti_launcher launcher;
     bool stops;
     bool owes; /* a checkpoint that the disk had no room for */
     char why[256];
@@ -54,7 +56,18 @@ static tutti_status fatal(tutti_run *run, tutti_status status)
 
 /* ---- one step ---- */
 
-static tutti_status step(tutti_run *run, tutti_news *news)
+/* What this rank was asked for, by signals or by the end of its launcher. */
+static unsigned asked_here(const tutti_run *run, loop *l)
+{
+    const bool known = l->launcher.gone;
+    if (!tutti_launcher_is_gone(&l->launcher)) return tutti_signals_asked();
+    if (!known)
+        tutti_warn(&run->log, "%s (pid %d), which started this rank, is gone: ending as by SIGTERM",
+                   l->launcher.name, l->launcher.pid);
+    return tutti_signals_asked() | TUTTI_ASKED_TERM;
+}
+
+static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
 {
     tutti_batch batch;
     const double start = tutti_now();
@@ -64,7 +77,7 @@ static tutti_status step(tutti_run *run, tutti_news *news)
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
     const tutti_samples samples = {batch.samples, batch.labels};
-    const tutti_note mine = {tutti_signals_asked(), run->times.data_wait};
+    const tutti_note mine = {asked_here(run, l), run->times.data_wait};
     TUTTI_TRY(tutti_session_step(run->session, &samples, rate_of(run, step), mine, news));
     run->times.stepping += tutti_now() - start;
     return TUTTI_OK;
@@ -73,7 +86,7 @@ static tutti_status step(tutti_run *run, tutti_news *news)
 static tutti_status one_step(tutti_run *run, loop *l, tutti_news *news)
 {
     const double start = tutti_now();
-    const tutti_status s = step(run, news);
+    const tutti_status s = step(run, l, news);
     const double seconds = tutti_now() - start;
     const int64_t step = tutti_session_steps(run->session);
     l->seconds[step & 1] = seconds;
@@ -421,6 +434,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
               .smooth_rate = NAN,
               .evaluation.every = run->settings.eval_every,
               .checkpoint.every = run->settings.checkpoint_every,
+              .launcher = tutti_launcher_find(),
               .retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
               .first_step = tutti_session_steps(run->session)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));

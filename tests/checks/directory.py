@@ -233,6 +233,28 @@ def check_one_voice(scratch):
                and done.stderr.count(sentence) == 1, done)
 
 
+def check_orphan(scratch):
+    """A rank whose launcher is killed ends with a checkpoint; a shell's child goes on."""
+    if not HAS_MPI:
+        return
+    for ranks in (1, 2):
+        run = scratch / f"ranks{ranks}"
+        with training(run, launcher=["mpirun", "-n", str(ranks)]) as mpirun:
+            mpirun.kill()
+        wait_until(lambda: train(run, "--steps", 1).returncode == 2, f"{ranks} orphans")
+        done = train(run, "--resume", "auto", "--steps", int(os.readlink(run / "latest")[5:]) + 1)
+        expect(f"{ranks} orphans: it goes on", done.returncode == 0, done)
+    run = scratch / "alone"
+    shell = f"{' '.join(TRAIN)} --steps 1000000 --run {run} >/dev/null 2>&1 & echo $!"
+    pid = int(subprocess.run(["setsid", "bash", "-c", shell], capture_output=True, text=True,
+                             env=dict(ENV, OMPI_COMM_WORLD_SIZE="1")).stdout)
+    wait_until(lambda: (run / "step_00000020").exists(), "a checkpoint")
+    reached = os.readlink(run / "latest")
+    wait_until(lambda: os.readlink(run / "latest") != reached, "a later checkpoint")
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not (run / "lock").exists(), "its end")
+
+
 def check_output(scratch):
     """A training needs no one who looks on."""
     words = " ".join([*TRAIN, "--steps", "40"])
@@ -252,7 +274,7 @@ def check_output(scratch):
 
 
 CHECKS = [check_other_run, check_overwrite, check_in_use, check_at_once, check_full_disk,
-          check_words, check_one_voice, check_output]
+          check_words, check_one_voice, check_orphan, check_output]
 for check in CHECKS:
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
