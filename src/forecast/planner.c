@@ -196,6 +196,7 @@ tutti_status tutti_plan_show(const tutti_planner_options *options)
 {
     tutti_planner *p = NULL;
     TUTTI_TRY(tutti_plot_check(options->plot));
+    TUTTI_TRY(tutti_file_check_place(options->save));
     TUTTI_TRY(tutti_planner_open(&p, options));
     const tutti_status s = answer(p);
     tutti_planner_close(&p);

@@ -86,7 +86,7 @@ static void draw_curve(tutti_string *s, const tutti_curve *c, axes a, int place)
 tutti_status tutti_plot_check(const char *path)
 {
     const char *dot = path ? strrchr(path, '.') : NULL;
-    if (!path || (dot && !strcmp(dot, ".svg"))) return TUTTI_OK;
+    if (!path || (dot && !strcmp(dot, ".svg"))) return tutti_file_check_place(path);
     return tutti_fail(TUTTI_ARGUMENT,
                       "--plot %s: curves are drawn as SVG; give a name that ends in .svg", path);
 }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "forecast/plot.h"
+#include "format/file.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -100,6 +101,7 @@ tutti_status tutti_simulate_show(const tutti_simulate_options *o)
     plan.overlap = o->overlap;
     plan.priority = o->priority;
     TUTTI_TRY(tutti_plot_check(o->plot));
+    TUTTI_TRY(tutti_file_check_place(o->trace));
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
     s->options = o;
     tutti_status status = tutti_planner_open(&s->planner, &plan);

@@ -92,6 +92,24 @@ tutti_status tutti_file_save(const char *path, const char *bytes, size_t count)
     return sync_and_close(fd, path, tutti_file_write_at(fd, path, bytes, count, 0));
 }
 
+tutti_status tutti_file_check_place(const char *path)
+{
+    struct stat info;
+    if (!path) return TUTTI_OK;
+    if (stat(path, &info) == 0) {
+        if (S_ISDIR(info.st_mode)) return tutti_fail(TUTTI_IO, "'%s' is a directory", path);
+        return access(path, W_OK) ? tutti_file_failure("write", path) : TUTTI_OK;
+    }
+    const char *slash = strrchr(path, '/');
+    char *folder = NULL;
+    TUTTI_TRY(tutti_strdup(&folder, slash ? path : "."));
+    if (slash) folder[slash == path ? 1 : slash - path] = 0;
+    const tutti_status s =
+        access(folder, W_OK | X_OK) ? tutti_file_failure("create", path) : TUTTI_OK;
+    tutti_free(folder);
+    return s;
+}
+
 tutti_status tutti_file_sync_directory(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -29,6 +29,10 @@ tutti_status tutti_file_save(const char *path, const char *bytes, size_t count) 
  * and so does who comes after a crash. */
 tutti_status tutti_file_replace(const char *path, const char *bytes, size_t count) TUTTI_MUST_CHECK;
 
+/* Could a file be written there, as far as can be told now? For what comes at the end of long work.
+ * NULL: nothing will be. */
+tutti_status tutti_file_check_place(const char *path) TUTTI_MUST_CHECK;
+
 /* Waits until a directory's entries are on the disk. */
 tutti_status tutti_file_sync_directory(const char *path) TUTTI_MUST_CHECK;
 

@@ -167,6 +167,7 @@ static tutti_status measure(tutti_calibration *c)
 {
     const double seconds = c->options->seconds;
     const double exchanging = c->me.size > 1 ? seconds * exchange_share : 0;
+    TUTTI_TRY(tutti_comm_agree(c->me.comm, tutti_file_check_place(c->options->output)));
     TUTTI_TRY(compare_clocks(c));
     TUTTI_TRY(measure_machine(c, seconds * machine_share));
     TUTTI_TRY(tutti_calibrate_exchanges(c, exchanging));

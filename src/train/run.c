@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "format/file.h"
 #include "machine/peak.h"
 
 static tutti_status open_rank(tutti_run *run)
@@ -234,6 +235,7 @@ static tutti_status measure_peak(tutti_run *run)
 static tutti_status open_trace(tutti_run *run)
 {
     if (!run->options->trace) return TUTTI_OK;
+    TUTTI_TRY(tutti_file_check_place(run->options->trace));
     return tutti_trace_create(&run->trace, run->me.rank, 1 << 18);
 }
 

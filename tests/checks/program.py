@@ -117,6 +117,17 @@ def check_no_tests():
     expect("no samples to test on, none needed", done.returncode == 0, done)
 
 
+def check_places():
+    """Where something is written at the end is looked at before the work begins."""
+    train = ["train", str(NETS / "channels33.net"), "--data", "synthetic", "--steps", "2"]
+    for words, place in ((train, "--trace"), (["plan", "lenet"], "--save"),
+                         (["plan", "lenet"], "--plot"), (["simulate", "lenet"], "--trace"),
+                         (["simulate", "lenet"], "--plot"), (["calibrate", "lenet"], "--output")):
+        done = run(*words, place, "no/where.svg")
+        expect(f"{words[0]} {place} no/where.svg", done.returncode == 1 and not done.stdout
+               and "'no/where.svg': No such file or directory" in done.stderr, done)
+
+
 def check_verbs():
     manual = open(MANUAL).read().replace("\\-", "-")
     for verb in verbs():
@@ -189,7 +200,7 @@ def check_doctor_of_ranks():
 
 
 for check in (check_frame, check_threads, check_unset, check_plot,
-              check_rhythm, check_no_tests, check_verbs, check_plan,
+              check_rhythm, check_no_tests, check_places, check_verbs, check_plan,
               check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
