@@ -23,6 +23,7 @@
 #include "kernel/elementwise.h"
 #include "kernel/layout.h"
 #include "kernel/ops.h"
+#include "kernel/planes.h"
 #include "kernel/pool.h"
 
 typedef struct ops_options {
@@ -125,6 +126,19 @@ static void flat(bench *b, tutti_elementwise_fn *kernel, const float *y)
 {
     const tutti_elementwise job = {.a = b->a, .b = y, .y = b->c};
     tutti_elementwise_run(b->exec.team, kernel, &job, b->count);
+}
+PASS(run_mul)
+{
+    flat(b, b->exec.row->ops->mul, b->b);
+}
+PASS(run_mul_spread)
+{
+    const tutti_factors factors = {b->b, CHANNELS, TUTTI_BLOCK};
+    tutti_scale_planes(b->exec, extent(b), factors, b->a, NULL, b->c);
+}
+PASS(run_mul_spread_back)
+{
+    tutti_dot_planes(b->exec, extent(b), b->a, b->b, b->c);
 }
 PASS(run_relu6)
 {
@@ -287,6 +301,9 @@ static const pass passes[] = {
     {"add in place", run_add_to, 2, 1, true},
     {"scale", run_scale, 1, 1, true},
     {"axpy", run_axpy, 2, 1, true},
+    {"mul", run_mul, 2, 1, true},
+    {"mul by one pixel", run_mul_spread, 1, 1, true},
+    {"mul by one pixel backward", run_mul_spread_back, 2, 0, true},
     {"sum of squares", run_squares, 1, 0, true},
     {"relu", run_relu, 1, 1, true},
     {"relu backward", run_relu_back, 2, 1, true},

@@ -281,6 +281,8 @@ static void join(maker *m, const char *kind, const int *from, int count)
     say(m, " %s", value_at(m, from[0])->name);
     layer->concat = kind[0] == 'c';
     for (int i = 1; i < count; i++) {
+        const random_layer *other = value_at(m, from[i]);
+        if (pixels(other) > pixels(layer)) layer->h = other->h, layer->w = other->w;
         layer->from[layer->from_count++] = from[i];
         value_at(m, from[i])->readers++;
         if (layer->concat) layer->c += value_at(m, from[i])->c;
@@ -308,6 +310,23 @@ static bool make_join(maker *m, int from, bool concat)
 static bool make_add(maker *m, int from)
 {
     return make_join(m, from, false);
+}
+
+/* Squeeze-and-excitation, or two values of one shape. */
+static bool make_mul(maker *m, int from)
+{
+    int list[RANDOM_LAYERS + 1], chosen[2] = {from};
+    const int count = partners(m, from, true, list);
+    if (last_value(m) > RANDOM_LAYERS / 2) return false; /* leave room for what must follow */
+    if (one_in(m, 2)) {
+        make_global_pool(m, from);
+        if (one_in(m, 2)) make_activation(m, last_value(m));
+        chosen[1] = last_value(m);
+    } else if (count) chosen[1] = list[below(m, count)];
+    else return false;
+    if (one_in(m, 2)) chosen[0] = chosen[1], chosen[1] = from;
+    join(m, "mul", chosen, 2);
+    return true;
 }
 
 static bool make_concat(maker *m, int from)
@@ -349,8 +368,8 @@ static int some_value(maker *m)
 static void make_layer(maker *m)
 {
     static bool (*const makers[])(maker *, int) = {
-        make_conv, make_conv,       make_conv,    make_conv, make_fc,  make_fc,
-        make_pool, make_activation, make_dropout, make_lrn,  make_add, make_concat,
+        make_conv,       make_conv,    make_conv, make_conv, make_fc,     make_fc,  make_pool,
+        make_activation, make_dropout, make_lrn,  make_add,  make_concat, make_mul,
     };
     for (int tries = 0; tries < 20; tries++)
         if (ONE_OF(m, makers)(m, some_value(m))) return;

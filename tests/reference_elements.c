@@ -423,6 +423,49 @@ void join_backward(const work *w)
             add_d(w->in[k], i, w->out->d[j], w->out->d_error[j]);
 }
 
+/* ---- products ---- */
+
+void shape_mul(op *o, const value *const *in, value *out)
+{
+    const value *larger = value_count(in[0]) < value_count(in[1]) ? in[1] : in[0];
+    (void)o;
+    *out = (value){.c = larger->c, .h = larger->h, .w = larger->w};
+}
+
+/* Which element of input k goes into element i of the output: one pixel may be spread. */
+static size_t mul_at(const work *w, int k, size_t i)
+{
+    return i / (value_count(w->out) / value_count(w->in[k]));
+}
+
+void mul_forward(const work *w)
+{
+    const value *a = w->in[0], *b = w->in[1];
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const size_t j = mul_at(w, 0, i), k = mul_at(w, 1, i);
+        w->out->v[i] = a->v[j] * b->v[k];
+        w->out->v_error[i] = square(b->v[k]) * a->v_error[j] + square(a->v[j]) * b->v_error[k] +
+                             of_sum(1, w->out->v[i]);
+    }
+}
+
+/* Rounding adds up over the pixels that share a factor. */
+void mul_backward(const work *w)
+{
+    for (int k = 0; k < 2; k++) {
+        value *x = w->in[k];
+        const value *other = w->in[!k];
+        const double terms = (double)(value_count(w->out) / value_count(x));
+        for (size_t i = 0; i < value_count(w->out); i++) {
+            const size_t j = mul_at(w, !k, i);
+            const double d = w->out->d[i] * other->v[j];
+            add_d(x, mul_at(w, k, i), d,
+                  square(other->v[j]) * w->out->d_error[i] +
+                      square(w->out->d[i]) * other->v_error[j] + of_sum(terms, d));
+        }
+    }
+}
+
 /* ---- softmax ---- */
 
 /* Returns log(sum of exp(x - max)); p are the probabilities, *spread is max - min. */

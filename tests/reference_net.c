@@ -38,6 +38,7 @@ static const kind kinds[] = {
     {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
+    {"mul", NAMES, false, shape_mul, mul_forward, mul_backward},
     {"concat", NAMES, false, shape_concat, join_forward, join_backward},
     {"softmax", NO_ARGUMENT, false, NULL, NULL, NULL},
 };

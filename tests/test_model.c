@@ -53,7 +53,20 @@ static const char smooth[] = "input 3 6 6\n"
                              "f3 fc 5\n"
                              "loss softmax\n";
 
-static const char *const nets[] = {everything, mlp, blocks, leaks, smooth};
+static const char excited[] = "input 3 6 6\n"
+                              "c1 conv 20 kernel=3 silu\n"
+                              "g avgpool global\n"
+                              "s1 conv 8 kernel=1 relu\n"
+                              "s2 conv 20 kernel=1 hardsigmoid\n"
+                              "m1 mul c1 s2\n"
+                              "m2 mul s2 c1 relu\n"
+                              "m3 mul m1 m2 relu6\n"
+                              "m4 mul m2 m2\n"
+                              "sum add m3 m4\n"
+                              "f fc 5\n"
+                              "loss softmax\n";
+
+static const char *const nets[] = {everything, mlp, blocks, leaks, smooth, excited};
 
 /* ---- joining what workers found ---- */
 

@@ -37,6 +37,15 @@ FLAT(add)
     else add(f, false, begin, end, stream);
 }
 
+FLAT(mul)
+{
+    EACH(i)
+    {
+        const vf product = vf_mul(vf_take(f->a + i), vf_take(f->b + i));
+        vf_put(f->y + i, masked(product, f->mask, i), stream);
+    }
+}
+
 FLAT(scale)
 {
     const vf factor = vf_set1(f->factor);

@@ -66,6 +66,16 @@ typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, co
 typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
                                     const float *dy, bool gated, float *dx, bool stream);
 
+/* One plane and a number for each of its channels: y = factor * x, zero where mask <= 0 (may be
+ * NULL); sums of a * b over pixels, in the order of planes.h. */
+typedef struct tutti_plane {
+    size_t pixels;
+    const float *factor, *x, *mask;
+    float *y;
+} tutti_plane;
+typedef void tutti_scale_plane_fn(const tutti_plane *plane, bool stream);
+typedef void tutti_dot_plane_fn(size_t pixels, const float *a, const float *b, float *sums);
+
 /* 'lanes' (1 to 16) planes of the source, each 'pixels' long, become one of blocks, and back. */
 typedef void tutti_block_plane_fn(size_t pixels, int lanes, const float *planes, float *block,
                                   bool stream);
@@ -75,6 +85,7 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
 // clang-format off
 #define TUTTI_OPS_MAP(X)                                          \
     X(tutti_elementwise_fn, add)              /* y = a + b */            \
+    X(tutti_elementwise_fn, mul)              /* y = a * b, 0 by mask */ \
     X(tutti_elementwise_fn, scale)            /* y = factor * a */       \
     X(tutti_elementwise_fn, axpy)             /* y = factor * a + y */   \
     X(tutti_elementwise_fn, relu)                                        \
@@ -113,6 +124,8 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_norm_sums_fn, norm_sums)                              \
     X(tutti_norm_forward_fn, norm_forward)                        \
     X(tutti_norm_backward_fn, norm_backward)                      \
+    X(tutti_scale_plane_fn, scale_plane)                          \
+    X(tutti_dot_plane_fn, dot_plane)                              \
     X(tutti_block_plane_fn, block_plane)                          \
     X(tutti_unblock_plane_fn, unblock_plane)
 // clang-format on
