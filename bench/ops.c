@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli.h"
+#include "kernel/channels.h"
 #include "kernel/elementwise.h"
 #include "kernel/layout.h"
 #include "kernel/ops.h"
@@ -276,6 +277,12 @@ PASS(run_concat)
     const float *const x[2] = {b->a, b->b};
     tutti_concat(b->exec, &(tutti_concat_shape){b->n, PIXELS, 2, parts}, x, b->c);
 }
+PASS(run_shuffle)
+{
+    int map[CHANNELS];
+    for (int k = 0; k < CHANNELS; k++) map[k] = k % 2 * (CHANNELS / 2) + k / 2;
+    tutti_map_channels(b->exec, extent(b), CHANNELS, map, b->a, NULL, b->c);
+}
 PASS(run_to_blocked)
 {
     tutti_nchw_to_blocked(b->exec, extent(b), b->a, b->c);
@@ -336,6 +343,7 @@ static const pass passes[] = {
     {"SGD, Nesterov", run_nesterov, 3, 2, true},
     {"Adam", run_adam, 4, 3, true},
     {"concat", run_concat, 1, 1, true},
+    {"shuffle", run_shuffle, 1, 1, true},
     {"lrn 5", run_lrn, 1, 1, false},
     {"lrn 5 backward", run_lrn_back, 2, 1, false},
     {"NCHW to blocked", run_to_blocked, 1, 1, true},

@@ -243,6 +243,26 @@ static bool make_activation(maker *m, int from)
     return true;
 }
 
+static bool make_slice(maker *m, int from)
+{
+    random_layer *layer = begin(m, "slice", from);
+    const int first = below(m, layer->c), end_at = first + 1 + below(m, layer->c - first);
+    if (first) say(m, " first=%d", first);
+    if (end_at < layer->c) say(m, " end=%d", end_at);
+    layer->c = end_at - first;
+    end(m, from);
+    return true;
+}
+
+static bool make_shuffle(maker *m, int from)
+{
+    const int c = value_at(m, from)->c;
+    begin(m, "shuffle", from);
+    say(m, " %d", common_divisor(m, c, c));
+    end(m, from);
+    return true;
+}
+
 static bool make_dropout(maker *m, int from)
 {
     static const char *const rates[] = {"0", "0.1", "0.25", "0.5", "0.5", "0.9"};
@@ -368,8 +388,9 @@ static int some_value(maker *m)
 static void make_layer(maker *m)
 {
     static bool (*const makers[])(maker *, int) = {
-        make_conv,       make_conv,    make_conv, make_conv, make_fc,     make_fc,  make_pool,
-        make_activation, make_dropout, make_lrn,  make_add,  make_concat, make_mul,
+        make_conv, make_conv,   make_conv,       make_conv,    make_fc,
+        make_fc,   make_pool,   make_activation, make_dropout, make_lrn,
+        make_add,  make_concat, make_mul,        make_slice,   make_shuffle,
     };
     for (int tries = 0; tries < 20; tries++)
         if (ONE_OF(m, makers)(m, some_value(m))) return;

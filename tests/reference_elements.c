@@ -423,6 +423,38 @@ void join_backward(const work *w)
             add_d(w->in[k], i, w->out->d[j], w->out->d_error[j]);
 }
 
+/* ---- channels ---- */
+
+void shape_slice(op *o, const value *const *in, value *out)
+{
+    if (!o->end) o->end = in[0]->c;
+    *out = (value){.c = o->end - o->first, .h = in[0]->h, .w = in[0]->w};
+}
+
+/* Which element of the input is element i of the output. A shuffle is [groups][c / groups] turned
+ * to [c / groups][groups]. */
+static size_t channels_at(const work *w, size_t i)
+{
+    const size_t pixels = (size_t)(w->out->h * w->out->w), c = i / pixels;
+    const size_t groups = (size_t)w->o->features;
+    if (w->o->kind->shape == shape_slice) return i + (size_t)w->o->first * pixels;
+    return (c % groups * ((size_t)w->out->c / groups) + c / groups) * pixels + i % pixels;
+}
+
+void channels_forward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        w->out->v[i] = w->in[0]->v[channels_at(w, i)];
+        w->out->v_error[i] = w->in[0]->v_error[channels_at(w, i)];
+    }
+}
+
+void channels_backward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++)
+        add_d(w->in[0], channels_at(w, i), w->out->d[i], w->out->d_error[i]);
+}
+
 /* ---- products ---- */
 
 void shape_mul(op *o, const value *const *in, value *out)

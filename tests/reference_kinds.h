@@ -28,6 +28,7 @@ typedef struct op {
     int layer;                          /* its number in the text */
     int input_count, from[MOST_INPUTS]; /* values; 0 is the sample */
     int features, groups;
+    int first, end; /* channels */
     int kernel[2], stride[2], pad[2], dilation[2];
     bool global, no_bias;
     double rate, alpha, beta, k;
@@ -58,7 +59,7 @@ typedef struct kind {
     pass_fn *backward; /* adds to d and d_error of the inputs, and to the parameters' */
 } kind;
 
-shape_fn shape_conv, shape_fc, shape_pool, shape_same, shape_mul, shape_concat;
+shape_fn shape_conv, shape_fc, shape_pool, shape_same, shape_mul, shape_concat, shape_slice;
 pass_fn conv_forward, conv_backward, fc_forward, fc_backward;
 pass_fn maxpool_forward, maxpool_backward, avgpool_forward, avgpool_backward;
 pass_fn silu_forward, silu_backward, gelu_forward, gelu_backward;
@@ -67,6 +68,7 @@ pass_fn relu6_forward, relu6_backward, leaky_forward, leaky_backward;
 pass_fn relu_forward, relu_backward, sigmoid_forward, sigmoid_backward, tanh_forward, tanh_backward;
 pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
 pass_fn mul_forward, mul_backward;
+pass_fn channels_forward, channels_backward; /* slice, shuffle */
 pass_fn join_forward, join_backward; /* add and concat: of one place, or one after another */
 
 /* The loss of scores x; backward: the gradient of loss/batch by them. */

@@ -39,6 +39,8 @@ static const kind kinds[] = {
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
     {"mul", NAMES, false, shape_mul, mul_forward, mul_backward},
+    {"slice", NO_ARGUMENT, false, shape_slice, channels_forward, channels_backward},
+    {"shuffle", FEATURES, false, shape_same, channels_forward, channels_backward},
     {"concat", NAMES, false, shape_concat, join_forward, join_backward},
     {"softmax", NO_ARGUMENT, false, NULL, NULL, NULL},
 };
@@ -137,6 +139,8 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_real(word, "std", &ignored) || read_real(word, "bias", &ignored)) return;
     if (!strncmp(word, "init=", 5)) return;
     if (read_pair(word, "groups", pair)) o->groups = pair[0];
+    else if (read_pair(word, "first", pair)) o->first = pair[0];
+    else if (read_pair(word, "end", pair)) o->end = pair[0];
     else if (!strncmp(word, "from=", 5)) o->from[0] = value_named(net, word + 5);
     else if (!strcmp(word, "global")) o->global = true;
     else if (!strcmp(word, "nobias")) o->no_bias = true;

@@ -63,6 +63,10 @@ static const char excited[] = "input 3 6 6\n"
                               "m3 mul m1 m2 relu6\n"
                               "m4 mul m2 m2\n"
                               "sum add m3 m4\n"
+                              "half slice first=3 end=19\n"
+                              "rest slice end=4 from=sum\n"
+                              "cat concat half rest relu\n"
+                              "turn shuffle 4\n"
                               "f fc 5\n"
                               "loss softmax\n";
 
