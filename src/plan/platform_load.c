@@ -52,7 +52,8 @@ static tutti_status load_from_home(tutti_platform **out, const char *path, const
     tutti_platform *p = NULL;
     tutti_status s = load_path(&p, path, name);
     if (s == TUTTI_OK && !p->has_sum)
-        s = tutti_fail(TUTTI_PARSE, "%s: it has no sum in its first line, so it may be damaged", path);
+        s = tutti_fail(TUTTI_PARSE, "%s: it has no sum in its first line, so it may be damaged",
+                       path);
     if (s == TUTTI_OK) {
         *out = p;
         return TUTTI_OK;

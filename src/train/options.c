@@ -67,7 +67,9 @@ static void write_value(tutti_string *s, const row *r, const tutti_train_options
     switch (r->type) {
     case WHOLE: tutti_string_printf(s, "%d", *(const int *)field); break;
     case LONG: tutti_string_printf(s, "%lld", (long long)*(const int64_t *)field); break;
-    case REAL: tutti_string_printf(s, "%s", tutti_text_of_real(real, *(const double *)field)); break;
+    case REAL:
+        tutti_string_printf(s, "%s", tutti_text_of_real(real, *(const double *)field));
+        break;
     case SWITCH: tutti_string_printf(s, "%s", *(const bool *)field ? "on" : "off"); break;
     case TEXT: tutti_string_printf(s, "%s", field); break;
     case NAME:
