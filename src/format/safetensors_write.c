@@ -216,8 +216,7 @@ tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const
     w->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd < 0) {
         s = tutti_file_failure("create", path);
-        if (!first)
-            s = tutti_fail(s, "%s: do all ranks see the same directory?", tutti_message());
+        if (!first) s = tutti_fail(s, "%s: do all ranks see the same directory?", tutti_message());
         goto out;
     }
     if ((s = start_file(w, first))) goto out;
