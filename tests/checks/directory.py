@@ -192,7 +192,7 @@ def check_full_disk(scratch):
                and done.stderr.count("the checkpoint is tried again") == 1 and "step_" in os.readlink(run / "latest")
                and "No space left on device" in done.stderr.splitlines()[-1], done)
         enlarge()
-        done = train(run, "--steps", steps, "--resume", "auto")
+        done = train(run, "--steps", steps, *SELDOM, "--resume", "auto")
         expect("with room it goes on", done.returncode == 0, done)
         expect("the same bits", contents(run / f"step_{steps:08}") ==
                contents(scratch / "undisturbed" / f"step_{steps:08}"))
@@ -226,7 +226,7 @@ def check_one_voice(scratch):
     launcher = ["mpirun", "-n", "4"]
     train(scratch / "run", "--steps", 2)
     for words, code, sentence in ((["--steps", 4], 2, "holds another run"),
-                                  (["--resume", "auto", "--grains", 1], 2, "--grains"),
+                                  (["--resume", "auto", "--grains", 1], 2, "--grains 4, not 1"),
                                   (["--overwrite", "--data", "idx:/nowhere"], 1, "/nowhere")):
         done = train(scratch / "run", *words, launcher=launcher)
         expect(f"four ranks: {words}", done.returncode == code
