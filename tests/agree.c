@@ -36,11 +36,17 @@ reference_net *reference_of(const batch *b, tutti_model *model)
 
 void reference_step(reference_net *net, const batch *b)
 {
-    reference_gradient_begin(net);
-    for (int i = 0; i < BATCH; i++) {
-        const reference_sample sample = reference_sample_of(b, i);
-        reference_gradient_add(net, &training_step, &sample);
-    }
+    reference_sample samples[BATCH];
+    for (int i = 0; i < BATCH; i++) samples[i] = reference_sample_of(b, i);
+    reference_backward(net, &training_step, samples, BATCH);
+}
+
+void reference_minibatch(reference_net *net, const batch *b, const reference_mode *mode,
+                         double *losses, double *deviations)
+{
+    reference_sample samples[BATCH];
+    for (int i = 0; i < BATCH; i++) samples[i] = reference_sample_of(b, i);
+    reference_losses(net, mode, samples, BATCH, losses, deviations);
 }
 
 /* The error as a share of what is allowed; NaN is too much. */
@@ -53,16 +59,14 @@ static double share_of_bound(double got, double want, double deviation)
 double losses_agree(reference_net *net, const batch *b, bool training, const float *losses)
 {
     reference_mode mode = training_step;
-    double worst = 0;
+    double worst = 0, want[BATCH], deviation[BATCH];
     mode.training = training;
+    reference_minibatch(net, b, &mode, want, deviation);
     for (int i = 0; i < BATCH; i++) {
-        const reference_sample sample = reference_sample_of(b, i);
-        double deviation;
-        const double want = reference_loss(net, &mode, &sample, &deviation);
-        const double share = share_of_bound((double)losses[i], want, deviation);
+        const double share = share_of_bound((double)losses[i], want[i], deviation[i]);
         if (share > 1)
             fail_msg("sample %d: loss %.9g, the reference has %.9g and allows %.3g", i,
-                     (double)losses[i], want, REFERENCE_DEVIATIONS * deviation);
+                     (double)losses[i], want[i], REFERENCE_DEVIATIONS * deviation[i]);
         worst = fmax(worst, share);
     }
     return worst;

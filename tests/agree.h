@@ -11,6 +11,10 @@ reference_net *reference_of(const batch *b, tutti_model *model);
 /* Sample i of the batch. */
 reference_sample reference_sample_of(const batch *b, int i);
 
+/* Losses of the batch, and the deviations of their errors. */
+void reference_minibatch(reference_net *net, const batch *b, const reference_mode *mode,
+                         double *losses, double *deviations);
+
 /* The gradient of the step of train() in 'net'. */
 void reference_step(reference_net *net, const batch *b);
 

@@ -70,11 +70,13 @@ void free_batch(batch *b)
     tutti_net_destroy(&b->net);
 }
 
-static tutti_status set_bias(tutti_model *m, int parameter, size_t count)
+/* Around their first values. */
+static tutti_status set_vector(tutti_model *m, int parameter, const tutti_param *p)
 {
+    const size_t count = p->count;
     float *torch = NULL;
     TUTTI_TRY(tutti_alloc(&torch, count, sizeof(float)));
-    for (size_t k = 0; k < count; k++) torch[k] = 0.1f * noise(1000, k);
+    for (size_t k = 0; k < count; k++) torch[k] = p->fill.value + 0.1f * noise(1000, k);
     tutti_model_import(m, parameter, torch, tutti_model_parameters(m));
     tutti_free(torch);
     return TUTTI_OK;
@@ -85,7 +87,7 @@ tutti_status try_model(tutti_model **out, const batch *b, const tutti_model_opti
     TUTTI_TRY(tutti_model_create(out, b->net, options));
     tutti_model_init(*out, SEED, TUTTI_INIT_AUTO, 0);
     for (int i = 0; i < b->net->param_count; i++)
-        if (b->net->params[i].dim_count == 1) TUTTI_TRY(set_bias(*out, i, b->net->params[i].count));
+        if (b->net->params[i].dim_count == 1) TUTTI_TRY(set_vector(*out, i, &b->net->params[i]));
     return TUTTI_OK;
 }
 

@@ -282,6 +282,21 @@ static bool make_lrn(maker *m, int from)
     return true;
 }
 
+static bool make_batchnorm(maker *m, int from)
+{
+    static const char *const groups[] = {"",         " group=all", " group=5", " group=10",
+                                         " group=2", " group=3",   " group=6"};
+    static const char *const options[] = {"", "", " eps=0.01", " momentum=0.25"};
+    begin(m, "batchnorm", from);
+    /* of one pixel a last group of one sample is no use: minibatches have 13 */
+    say(m, "%s", groups[below(m, pixels(value_at(m, from)) > 1 ? 7 : 4)]);
+    say(m, "%s", ONE_OF(m, options));
+    say_activation(m);
+    m->trains = true;
+    end(m, from);
+    return true;
+}
+
 /* Values that 'from' can be joined with: of its shape, or only of its height and width. */
 static int partners(maker *m, int from, bool same_channels, int *list)
 {
@@ -388,9 +403,9 @@ static int some_value(maker *m)
 static void make_layer(maker *m)
 {
     static bool (*const makers[])(maker *, int) = {
-        make_conv, make_conv,   make_conv,       make_conv,    make_fc,
-        make_fc,   make_pool,   make_activation, make_dropout, make_lrn,
-        make_add,  make_concat, make_mul,        make_slice,   make_shuffle,
+        make_conv, make_conv,       make_conv,    make_conv,      make_fc,  make_fc,
+        make_pool, make_activation, make_dropout, make_lrn,       make_add, make_concat,
+        make_mul,  make_slice,      make_shuffle, make_batchnorm,
     };
     for (int tries = 0; tries < 20; tries++)
         if (ONE_OF(m, makers)(m, some_value(m))) return;

@@ -34,6 +34,9 @@ typedef struct op {
     double rate, alpha, beta, k;
     double slope;     /* 0: the usual one */
     int weight, bias; /* parameters, -1 for none */
+    int group;        /* samples normalised together; 0: all */
+    double eps;
+    int more; /* the first of three more parameters: what is averaged */
 } op;
 
 /* What an op works on. */
@@ -41,12 +44,14 @@ typedef struct work {
     const op *o;
     value *in[MOST_INPUTS], *out;
     tensor *weight, *bias; /* NULL for none */
+    tensor *more[3];
     const reference_mode *mode;
     const reference_sample *sample;
 } work;
 
 typedef void shape_fn(op *o, const value *const *in, value *out);
 typedef void pass_fn(const work *w);
+typedef void minibatch_fn(const work *w, int count); /* [count] all samples at once */
 
 typedef enum argument { NO_ARGUMENT, FEATURES, RATE, NAMES } argument;
 
@@ -55,7 +60,7 @@ typedef struct kind {
     argument takes;
     bool has_parameters;
     shape_fn *shape;
-    pass_fn *forward;  /* fills v and v_error of out */
+    pass_fn *forward;  /* fills v and v_error of out; NULL: samples depend on each other */
     pass_fn *backward; /* adds to d and d_error of the inputs, and to the parameters' */
 } kind;
 
@@ -70,6 +75,8 @@ pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
 pass_fn mul_forward, mul_backward;
 pass_fn channels_forward, channels_backward; /* slice, shuffle */
 pass_fn join_forward, join_backward; /* add and concat: of one place, or one after another */
+
+minibatch_fn norm_forward, norm_backward; /* batchnorm, the kind without passes of a sample */
 
 /* The loss of scores x; backward: the gradient of loss/batch by them. */
 double softmax_loss(const value *x, const reference_sample *sample, double *variance);

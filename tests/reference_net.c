@@ -12,10 +12,10 @@ enum { MOST_OPS = 128, MOST_WORDS = 32 };
 struct reference_net {
     int op_count; /* all but the loss, which is last */
     op ops[MOST_OPS];
-    value values[MOST_OPS]; /* the sample, then what each op gives */
+    value values[REFERENCE_MOST_SAMPLES][MOST_OPS]; /* the sample, then what each op gives */
     int loss_from;
     int parameter_count;
-    tensor parameters[2 * MOST_OPS];
+    tensor parameters[5 * MOST_OPS];
     int name_count; /* of layers: what they are called, and which value they give */
     char names[MOST_OPS][64];
     int given[MOST_OPS];
@@ -37,6 +37,7 @@ static const kind kinds[] = {
     {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},
     {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
+    {"batchnorm", NO_ARGUMENT, true, shape_same, NULL, NULL},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
     {"mul", NAMES, false, shape_mul, mul_forward, mul_backward},
     {"slice", NO_ARGUMENT, false, shape_slice, channels_forward, channels_backward},
@@ -69,10 +70,15 @@ static int value_named(const reference_net *net, const char *name)
     return -1;
 }
 
-static void make_room(value *x)
+/* Of value 'i', whose shape the first sample's has. */
+static void make_room(reference_net *net, int i)
 {
-    double **const all[] = {&x->v, &x->v_error, &x->d, &x->d_error};
-    for (int i = 0; i < 4; i++) *all[i] = calloc(value_count(x), sizeof **all[i]);
+    for (int s = 0; s < REFERENCE_MOST_SAMPLES; s++) {
+        value *x = &net->values[s][i];
+        double **const all[] = {&x->v, &x->v_error, &x->d, &x->d_error};
+        *x = net->values[0][i];
+        for (int k = 0; k < 4; k++) *all[k] = calloc(value_count(x), sizeof **all[k]);
+    }
 }
 
 static int add_parameter(reference_net *net, size_t count)
@@ -84,9 +90,19 @@ static int add_parameter(reference_net *net, size_t count)
     return net->parameter_count++;
 }
 
+static void add_norm_parameters(reference_net *net, op *o)
+{
+    const size_t channels = (size_t)net->values[0][o->from[0]].c;
+    o->weight = add_parameter(net, channels);
+    o->bias = add_parameter(net, channels);
+    o->more = add_parameter(net, channels);
+    add_parameter(net, channels);
+    add_parameter(net, 1);
+}
+
 static void add_parameters(reference_net *net, op *o)
 {
-    const value *in = &net->values[o->from[0]];
+    const value *in = &net->values[0][o->from[0]];
     const size_t features = (size_t)o->features;
     const bool windows = o->kind->shape == shape_conv;
     const size_t rows =
@@ -100,14 +116,15 @@ static int add_op(reference_net *net, const op *described)
 {
     op *o = &net->ops[net->op_count];
     const value *in[MOST_INPUTS];
-    value *out = &net->values[++net->op_count];
+    value *out = &net->values[0][++net->op_count];
     *o = *described;
     if (net->op_count == MOST_OPS) give_up("too many layers at", o->kind->word);
-    o->weight = o->bias = -1;
-    for (int k = 0; k < o->input_count; k++) in[k] = &net->values[o->from[k]];
+    o->weight = o->bias = o->more = -1;
+    for (int k = 0; k < o->input_count; k++) in[k] = &net->values[0][o->from[k]];
     o->kind->shape(o, in, out);
-    make_room(out);
-    if (o->kind->has_parameters) add_parameters(net, o);
+    make_room(net, net->op_count);
+    if (!o->kind->forward) add_norm_parameters(net, o);
+    else if (o->kind->has_parameters) add_parameters(net, o);
     return net->op_count;
 }
 
@@ -115,6 +132,7 @@ static bool read_pair(const char *word, const char *key, int pair[2])
 {
     const size_t length = strlen(key);
     if (strncmp(word, key, length) != 0 || word[length] != '=') return false;
+    pair[0] = 0; /* "all" */
     if (sscanf(word + length + 1, "%dx%d", &pair[0], &pair[1]) < 2) pair[1] = pair[0];
     return true;
 }
@@ -136,6 +154,11 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
+    if (read_real(word, "eps", &o->eps) || read_real(word, "momentum", &ignored)) return;
+    if (read_pair(word, "group", pair)) {
+        o->group = pair[0];
+        return;
+    }
     if (read_real(word, "std", &ignored) || read_real(word, "bias", &ignored)) return;
     if (!strncmp(word, "init=", 5)) return;
     if (read_pair(word, "groups", pair)) o->groups = pair[0];
@@ -167,7 +190,9 @@ static void read_layer(reference_net *net, char **words, int count)
             .dilation = {1, 1},
             .alpha = (double)1e-4f,
             .beta = 0.75,
-            .k = 1};
+            .k = 1,
+            .group = 32,
+            .eps = 1e-5};
     const kind *activation = NULL;
     int next = 2;
     if (!o.kind) give_up("no such kind", words[1]);
@@ -194,10 +219,10 @@ static void read_line(reference_net *net, char *line)
         words[count++] = w;
     if (!count || !strcmp(words[0], "default")) return;
     if (!strcmp(words[0], "input")) {
-        net->values[0].c = atoi(words[1]);
-        net->values[0].h = count > 2 ? atoi(words[2]) : 1;
-        net->values[0].w = count > 2 ? atoi(words[3]) : 1;
-        make_room(&net->values[0]);
+        net->values[0][0].c = atoi(words[1]);
+        net->values[0][0].h = count > 2 ? atoi(words[2]) : 1;
+        net->values[0][0].w = count > 2 ? atoi(words[3]) : 1;
+        make_room(net, 0);
     } else read_layer(net, words, count);
 }
 
@@ -213,12 +238,13 @@ reference_net *reference_read(const char *text)
 
 void reference_destroy(reference_net *net)
 {
-    for (int i = 0; i <= net->op_count; i++) {
-        free(net->values[i].v);
-        free(net->values[i].v_error);
-        free(net->values[i].d);
-        free(net->values[i].d_error);
-    }
+    for (int i = 0; i <= net->op_count; i++)
+        for (int s = 0; s < REFERENCE_MOST_SAMPLES; s++) {
+            free(net->values[s][i].v);
+            free(net->values[s][i].v_error);
+            free(net->values[s][i].d);
+            free(net->values[s][i].d_error);
+        }
     for (int i = 0; i < net->parameter_count; i++) {
         free(net->parameters[i].v);
         free(net->parameters[i].d);
@@ -245,32 +271,61 @@ double *reference_parameter(reference_net *net, int parameter)
     return net->parameters[parameter].v;
 }
 
-static work work_of(reference_net *net, int i, const reference_mode *mode,
-                    const reference_sample *sample)
+/* A minibatch on its way. */
+typedef struct minibatch {
+    reference_net *net;
+    const reference_mode *mode;
+    const reference_sample *samples;
+    int count;
+} minibatch;
+
+static work work_of(const minibatch *m, int i, int sample)
 {
+    reference_net *net = m->net;
     const op *o = &net->ops[i];
-    work w = {.o = o, .out = &net->values[i + 1], .mode = mode, .sample = sample};
-    for (int k = 0; k < o->input_count; k++) w.in[k] = &net->values[o->from[k]];
+    work w = {
+        .o = o, .out = &net->values[sample][i + 1], .mode = m->mode, .sample = &m->samples[sample]};
+    for (int k = 0; k < o->input_count; k++) w.in[k] = &net->values[sample][o->from[k]];
     w.weight = o->weight < 0 ? NULL : &net->parameters[o->weight];
     w.bias = o->bias < 0 ? NULL : &net->parameters[o->bias];
+    for (int k = 0; k < 3; k++) w.more[k] = o->more < 0 ? NULL : &net->parameters[o->more + k];
     return w;
 }
 
-double reference_loss(reference_net *net, const reference_mode *mode,
-                      const reference_sample *sample, double *deviation)
+/* One op, sample by sample or all at once. */
+static void run(const minibatch *m, int i, pass_fn *one, minibatch_fn *all)
 {
-    double variance;
-    memcpy(net->values[0].v, sample->x, value_count(&net->values[0]) * sizeof *sample->x);
-    for (int i = 0; i < net->op_count; i++) {
-        const work w = work_of(net, i, mode, sample);
-        w.o->kind->forward(&w);
-    }
-    const double loss = softmax_loss(&net->values[net->loss_from], sample, &variance);
-    if (deviation) *deviation = sqrt(variance);
-    return loss;
+    work w[REFERENCE_MOST_SAMPLES];
+    for (int s = 0; s < m->count; s++) w[s] = work_of(m, i, s);
+    for (int s = 0; s < m->count && one; s++) one(&w[s]);
+    if (!one) all(w, m->count);
 }
 
-void reference_gradient_begin(reference_net *net)
+static void forward(const minibatch *m)
+{
+    if (m->count > REFERENCE_MOST_SAMPLES) give_up("too many samples for", "a reference");
+    for (int s = 0; s < m->count; s++) {
+        value *x = &m->net->values[s][0];
+        memcpy(x->v, m->samples[s].x, value_count(x) * sizeof *x->v);
+    }
+    for (int i = 0; i < m->net->op_count; i++) {
+        run(m, i, m->net->ops[i].kind->forward, norm_forward);
+    }
+}
+
+void reference_losses(reference_net *net, const reference_mode *mode,
+                      const reference_sample *samples, int count, double *losses,
+                      double *deviations)
+{
+    const minibatch m = {net, mode, samples, count};
+    forward(&m);
+    for (int s = 0; s < count; s++) {
+        losses[s] = softmax_loss(&net->values[s][net->loss_from], &samples[s], &deviations[s]);
+        deviations[s] = sqrt(deviations[s]);
+    }
+}
+
+static void begin_gradient(reference_net *net)
 {
     for (int i = 0; i < net->parameter_count; i++) {
         tensor *t = &net->parameters[i];
@@ -279,21 +334,23 @@ void reference_gradient_begin(reference_net *net)
         memset(t->error, 0, t->count * sizeof *t->error);
         t->terms = 0;
     }
+    for (int s = 0; s < REFERENCE_MOST_SAMPLES; s++)
+        for (int i = 0; i <= net->op_count; i++) {
+            value *x = &net->values[s][i];
+            memset(x->d, 0, value_count(x) * sizeof *x->d);
+            memset(x->d_error, 0, value_count(x) * sizeof *x->d_error);
+        }
 }
 
-void reference_gradient_add(reference_net *net, const reference_mode *mode,
-                            const reference_sample *sample)
+void reference_backward(reference_net *net, const reference_mode *mode,
+                        const reference_sample *samples, int count)
 {
-    for (int i = 0; i <= net->op_count; i++) {
-        value *x = &net->values[i];
-        memset(x->d, 0, value_count(x) * sizeof *x->d);
-        memset(x->d_error, 0, value_count(x) * sizeof *x->d_error);
-    }
-    reference_loss(net, mode, sample, NULL);
-    softmax_backward(&net->values[net->loss_from], sample);
+    const minibatch m = {net, mode, samples, count};
+    begin_gradient(net);
+    forward(&m);
+    for (int s = 0; s < count; s++) softmax_backward(&net->values[s][net->loss_from], &samples[s]);
     for (int i = net->op_count - 1; i >= 0; i--) {
-        const work w = work_of(net, i, mode, sample);
-        w.o->kind->backward(&w);
+        run(&m, i, net->ops[i].kind->backward, norm_backward);
     }
 }
 

@@ -1,4 +1,4 @@
-/* A net by definition: plain double arithmetic on torch's layouts, one sample at a time, and from
+/* A net by definition: plain double arithmetic on torch's layouts, a minibatch at a time, and from
  * its text alone, so that it shares nothing with what it is a reference for. Texts come from tests:
  * a mistake in one ends the program.
  *
@@ -41,15 +41,17 @@ int reference_parameters(const reference_net *net);
 size_t reference_parameter_count(const reference_net *net, int parameter);
 double *reference_parameter(reference_net *net, int parameter); /* to be filled */
 
-/* The sample's loss; *deviation (may be NULL) is that of its error. */
-double reference_loss(reference_net *net, const reference_mode *mode,
-                      const reference_sample *sample, double *deviation);
+enum { REFERENCE_MOST_SAMPLES = 16 };
 
-/* Begins the gradient of a minibatch, adds what one sample contributes to that of the mean loss;
- * gives element i and the deviation of its error. */
-void reference_gradient_begin(reference_net *net);
-void reference_gradient_add(reference_net *net, const reference_mode *mode,
-                            const reference_sample *sample);
+/* The losses of a minibatch, all samples of it; deviations are those of their errors. */
+void reference_losses(reference_net *net, const reference_mode *mode,
+                      const reference_sample *samples, int count, double *losses,
+                      double *deviations);
+
+/* Computes the gradient of the minibatch's mean loss; gives element i and the deviation of its
+ * error. Of a parameter that is averaged it is what the average follows. */
+void reference_backward(reference_net *net, const reference_mode *mode,
+                        const reference_sample *samples, int count);
 double reference_gradient(const reference_net *net, int parameter, size_t i, double *deviation);
 
 #endif

@@ -409,6 +409,10 @@ tutti_status tutti_text_value(const tutti_text *text, const tutti_key *key, tutt
     case TUTTI_KEY_PAIR: return read_pair(text, key, value, field);
     case TUTTI_KEY_WORD: *(tutti_word *)field = value; return TUTTI_OK;
     case TUTTI_KEY_CHOICE: return read_choice(text, key, value, field);
+    case TUTTI_KEY_COUNT:
+        if (!tutti_word_is(value, key->choices[0]))
+            return tutti_text_int(text, value, (int)key->min, (int)key->max, field);
+        *(int *)field = 0;
     }
     return TUTTI_OK;
 }

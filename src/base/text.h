@@ -129,13 +129,14 @@ tutti_status tutti_text_quantity(const tutti_text *text, tutti_word word,
 /* --- key=value ... from a table --- */
 
 typedef enum tutti_key_type {
-    TUTTI_KEY_INT,   /* int */
-    TUTTI_KEY_I64,   /* int64_t */
-    TUTTI_KEY_REAL,  /* double */
-    TUTTI_KEY_BOOL,  /* bool: yes or no; the bare key means yes */
-    TUTTI_KEY_PAIR,  /* int[2]: 3x5; 3 means 3x3 */
-    TUTTI_KEY_WORD,  /* tutti_word */
-    TUTTI_KEY_CHOICE /* int: the word's place among 'choices' */
+    TUTTI_KEY_INT,    /* int */
+    TUTTI_KEY_I64,    /* int64_t */
+    TUTTI_KEY_REAL,   /* double */
+    TUTTI_KEY_BOOL,   /* bool: yes or no; the bare key means yes */
+    TUTTI_KEY_PAIR,   /* int[2]: 3x5; 3 means 3x3 */
+    TUTTI_KEY_WORD,   /* tutti_word */
+    TUTTI_KEY_CHOICE, /* int: the word's place among 'choices' */
+    TUTTI_KEY_COUNT   /* int: a number, or the one word of 'choices', which is 0 */
 } tutti_key_type;
 
 typedef struct tutti_key {

@@ -397,6 +397,18 @@ FLAT(adam)
     else adam(f, false, begin, end);
 }
 
+FLAT(average)
+{
+    (void)stream;
+    const tutti_average *average = f->optimizer;
+    const vf keep = vf_set1(average->keep), add = vf_set1(average->add);
+    EACH(i)
+    {
+        const vf a = vf_take(f->a + i), g = f->b ? vf_add(a, vf_take(f->b + i)) : a;
+        vf_store(f->y + i, vf_fma(add, g, vf_mul(keep, vf_take(f->y + i))));
+    }
+}
+
 tutti_squares_fn NAME(op_squares);
 void NAME(op_squares)(size_t groups, const float *x, double *sums)
 {

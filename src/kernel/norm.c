@@ -291,41 +291,71 @@ void tutti_norm_back_coefficients(const tutti_norm *norm, double values, const d
 
 /* 16 channels of a gradient. */
 typedef struct pair_of_floats {
-    float weight[TUTTI_BLOCK], bias[TUTTI_BLOCK];
+    float first[TUTTI_BLOCK], second[TUTTI_BLOCK];
 } pair_of_floats;
 
-typedef struct gradient_job {
+typedef struct gradient_job gradient_job;
+typedef void grain_fn(const gradient_job *job, size_t channel, int sample, double *first,
+                      double *second);
+struct gradient_job {
+    grain_fn *add; /* what a sample contributes */
     size_t row;
     tutti_norm_groups groups;
     const double *states, *leaves;
     const tutti_grains *grains;
-    float *dw, *db;
-} gradient_job;
+    float *first, *second;
+    int pixels, left; /* of averages: left: samples of the minibatch from the first group on */
+    double total;     /* groups of the minibatch */
+};
+
+static const double *state_of(const gradient_job *job, int sample, int row, size_t channel)
+{
+    const size_t group = (size_t)((job->groups.first + sample) / job->groups.size);
+    return job->states + (group * TUTTI_NORM_STATE + (size_t)row) * job->row + channel;
+}
+
+static void add_gradient(const gradient_job *job, size_t channel, int sample, double *weight,
+                         double *bias)
+{
+    const double *leaf = job->leaves + (size_t)sample * 2 * job->row + channel;
+    const double *inverse = state_of(job, sample, TUTTI_NORM_INVERSE, channel);
+    for (size_t l = 0; l < TUTTI_BLOCK; l++) {
+        weight[l] += leaf[job->row + l] * inverse[l];
+        bias[l] += leaf[l];
+    }
+}
+
+/* The first sample of a group stands for it. */
+static void add_average(const gradient_job *job, size_t channel, int sample, double *mean,
+                        double *variance)
+{
+    const int at = job->groups.first + sample, left = job->left - at;
+    const double *means = state_of(job, sample, TUTTI_NORM_MEAN, channel);
+    const double *squares = state_of(job, sample, TUTTI_NORM_SQUARES, channel);
+    const double values = (double)(left < job->groups.size ? left : job->groups.size) * job->pixels;
+    if (at % job->groups.size) return;
+    for (size_t l = 0; l < TUTTI_BLOCK; l++) {
+        mean[l] += means[l] / job->total;
+        variance[l] += squares[l] / (values - 1) / job->total;
+    }
+}
 
 static void grain_gradient(const gradient_job *job, size_t channel, int grain, pair_of_floats *out)
 {
-    double weight[TUTTI_BLOCK] = {0}, bias[TUTTI_BLOCK] = {0};
-    for (int s = job->grains->begin[grain]; s < job->grains->begin[grain + 1]; s++) {
-        const size_t group = (size_t)((job->groups.first + s) / job->groups.size);
-        const double *leaf = job->leaves + (size_t)s * 2 * job->row + channel;
-        const double *inverse =
-            job->states + channel + (group * TUTTI_NORM_STATE + TUTTI_NORM_INVERSE) * job->row;
-        for (size_t l = 0; l < TUTTI_BLOCK; l++) {
-            weight[l] += leaf[job->row + l] * inverse[l];
-            bias[l] += leaf[l];
-        }
-    }
+    double first[TUTTI_BLOCK] = {0}, second[TUTTI_BLOCK] = {0};
+    for (int s = job->grains->begin[grain]; s < job->grains->begin[grain + 1]; s++)
+        job->add(job, channel, s, first, second);
     for (int l = 0; l < TUTTI_BLOCK; l++) {
-        out->weight[l] = (float)weight[l];
-        out->bias[l] = (float)bias[l];
+        out->first[l] = (float)first[l];
+        out->second[l] = (float)second[l];
     }
 }
 
 static void add_floats(pair_of_floats *a, const pair_of_floats *b)
 {
     for (int l = 0; l < TUTTI_BLOCK; l++) {
-        a->weight[l] += b->weight[l];
-        a->bias[l] += b->bias[l];
+        a->first[l] += b->first[l];
+        a->second[l] += b->second[l];
     }
 }
 
@@ -341,16 +371,45 @@ static void gradient_share(void *arg, int thread, int threads)
             for (int joins = tutti_tree_joins(g); joins > 0 && depth > 1; joins--, depth--)
                 add_floats(&stack[depth - 2], &stack[depth - 1]);
         }
-        memcpy(job->dw + b * TUTTI_BLOCK, stack->weight, sizeof stack->weight);
-        memcpy(job->db + b * TUTTI_BLOCK, stack->bias, sizeof stack->bias);
+        memcpy(job->first + b * TUTTI_BLOCK, stack->first, sizeof stack->first);
+        memcpy(job->second + b * TUTTI_BLOCK, stack->second, sizeof stack->second);
     }
+}
+
+static void run_gradient(tutti_team *team, gradient_job *job)
+{
+    const size_t samples = (size_t)(job->grains->begin[job->grains->count] - job->grains->begin[0]);
+    tutti_team_run(tutti_team_for(team, samples * 2 * job->row), gradient_share, job);
 }
 
 void tutti_norm_gradients(tutti_exec exec, int channels, tutti_norm_groups groups,
                           const double *states, const tutti_grains *grains, const double *leaves,
                           float *dw, float *db)
 {
-    gradient_job job = {row_of(channels), groups, states, leaves, grains, dw, db};
-    const size_t samples = (size_t)(grains->begin[grains->count] - grains->begin[0]);
-    tutti_team_run(tutti_team_for(exec.team, samples * 2 * job.row), gradient_share, &job);
+    gradient_job job = {.add = add_gradient,
+                        .row = row_of(channels),
+                        .groups = groups,
+                        .states = states,
+                        .leaves = leaves,
+                        .grains = grains,
+                        .first = dw,
+                        .second = db};
+    run_gradient(exec.team, &job);
+}
+
+void tutti_norm_averages(tutti_exec exec, tutti_extent extent, tutti_norm_groups groups,
+                         const double *states, int first_group, int batch,
+                         const tutti_grains *grains, float *mean, float *variance)
+{
+    gradient_job job = {.add = add_average,
+                        .row = row_of(extent.c),
+                        .groups = groups,
+                        .states = states,
+                        .grains = grains,
+                        .first = mean,
+                        .second = variance,
+                        .pixels = extent.pixels,
+                        .left = batch - first_group * groups.size,
+                        .total = tutti_ceil_div(batch, groups.size)};
+    run_gradient(exec.team, &job);
 }

@@ -111,4 +111,12 @@ void tutti_norm_gradients(tutti_exec exec, int channels, tutti_norm_groups group
                           const double *states, const tutti_grains *grains, const double *leaves,
                           float *dw, float *db);
 
+/* What running averages follow: the mean over all groups of the minibatch of their means and of
+ * their variances without bias (squares / (values - 1)). Groups weigh the same; each belongs to the
+ * grain that has its first sample, and is added in the order of gradients. 'first_group' is the
+ * number of the first of 'states' in the minibatch of 'batch' samples. */
+void tutti_norm_averages(tutti_exec exec, tutti_extent extent, tutti_norm_groups groups,
+                         const double *states, int first_group, int batch,
+                         const tutti_grains *grains, float *mean, float *variance);
+
 #endif

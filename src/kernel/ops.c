@@ -121,6 +121,11 @@ void tutti_adam_step(tutti_exec exec, const tutti_adam *adam, const tutti_update
     step(exec.team, exec.row->ops->adam, adam, update);
 }
 
+void tutti_average_step(tutti_exec exec, const tutti_average *average, const tutti_update *update)
+{
+    step(exec.team, exec.row->ops->average, average, update);
+}
+
 /* ---- dropout ---- */
 
 typedef struct drop_job {

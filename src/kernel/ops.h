@@ -194,6 +194,13 @@ typedef struct tutti_adam {
 
 void tutti_adam_step(tutti_exec exec, const tutti_adam *adam, const tutti_update *update);
 
+/* An average over steps: w = fma(add, gradient, keep * w). It has no state. */
+typedef struct tutti_average {
+    float keep, add;
+} tutti_average;
+
+void tutti_average_step(tutti_exec exec, const tutti_average *average, const tutti_update *update);
+
 /* ---- concatenation along channels ---- */
 
 typedef struct tutti_concat_shape {

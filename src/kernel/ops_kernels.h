@@ -15,7 +15,7 @@ typedef struct tutti_elementwise {
     bool relu;
     bool stream; /* y is large, not an input, and aligned: store it past the caches */
     int lanes;   /* f(0) != 0: of each 16 the first 'lanes' are channels, the others become zero */
-    const void *optimizer; /* its numbers: tutti_sgd, tutti_adam */
+    const void *optimizer; /* its numbers: tutti_sgd, tutti_adam, tutti_average */
 } tutti_elementwise;
 typedef void tutti_elementwise_fn(const tutti_elementwise *job, size_t begin, size_t end);
 
@@ -108,6 +108,7 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
     X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
     X(tutti_elementwise_fn, adam)             /* likewise */             \
+    X(tutti_elementwise_fn, average)          /* likewise */             \
     X(tutti_elementwise_fn, exp)              /* the vector functions */ \
     X(tutti_elementwise_fn, log)              /* themselves, to test */  \
     X(tutti_elementwise_fn, pow_minus_3_4)                               \

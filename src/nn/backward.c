@@ -130,8 +130,10 @@ static tutti_status unit_backward(const job *j)
     const bool has_inputs = wants_input_gradients(unit);
     const bool inputs_first = has_inputs && unit->members > 1;
     if (!j->m->options.stand_in) deactivate(j);
+    TUTTI_TRY(tutti_measure_back(j->m, j->unit, j->pass, has_inputs));
     if (inputs_first) TUTTI_TRY(input_gradients(j));
     if (!unit->late) TUTTI_TRY(parameter_gradients(j));
+    if (has_inputs) TUTTI_TRY(tutti_measure_arrive(j->m, j->unit));
     if (has_inputs && !inputs_first) TUTTI_TRY(input_gradients(j));
     if (has_inputs) TUTTI_TRY(deliver_input_gradients(j));
     return unit->late ? TUTTI_OK : release_weights(j);

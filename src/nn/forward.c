@@ -74,6 +74,8 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .in = unit->in,
                         .y = unit->y,
                         .dy = unit->dy,
+                        .statistics = unit->statistics,
+                        .sums = unit->sums[which != TUTTI_PASS_FORWARD],
                         .param = unit->param,
                         .labels = pass->labels,
                         .losses = m->losses,
@@ -111,6 +113,7 @@ tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pa
         TUTTI_TRY(hooks->before_forward(hooks->user, (int)(unit - m->units)));
     for (int k = 0; k < unit->layer->input_count; k++)
         TUTTI_TRY(tutti_hops_forward(m, unit, k, pass));
+    TUTTI_TRY(tutti_measure_forward(m, unit, pass));
     const double start = tutti_now();
     const tutti_call call = tutti_unit_call(m, unit, pass, TUTTI_PASS_FORWARD);
     if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) compute(unit, &call);

@@ -200,19 +200,23 @@ static void describe(tutti_model *m, tutti_unit *unit, tutti_edge *edge, int h)
 
 tutti_status tutti_moves_init(tutti_model *m)
 {
-    int hops = 0;
-    for (int i = 0; i < m->unit_count; i++)
+    int ways = 0;
+    for (int i = 0; i < m->unit_count; i++) {
+        ways += m->units[i].statistics != NULL;
         for (int k = 0; k < m->units[i].layer->input_count; k++)
-            hops += m->units[i].edges[k].hop_count;
-    TUTTI_TRY(tutti_alloc(&m->moves, 2 * (size_t)hops, sizeof *m->moves));
-    for (int i = 0; i < m->unit_count; i++)
+            ways += m->units[i].edges[k].hop_count;
+    }
+    TUTTI_TRY(tutti_alloc(&m->moves, 2 * (size_t)ways, sizeof *m->moves));
+    for (int i = 0; i < m->unit_count; i++) {
         for (int k = 0; k < m->units[i].layer->input_count; k++)
             for (int h = 0; h < m->units[i].edges[k].hop_count; h++)
                 describe(m, &m->units[i], &m->units[i].edges[k], h);
+        tutti_measures_describe(m, &m->units[i]);
+    }
     return TUTTI_OK;
 }
 
-static tutti_status carry_out(tutti_model *m, tutti_unit *unit, int move)
+tutti_status tutti_move_carry_out(tutti_model *m, tutti_unit *unit, int move)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
     TUTTI_ASSERT(hooks->move);
@@ -273,16 +277,16 @@ static tutti_status hop_forward(tutti_model *m, tutti_unit *unit, tutti_hop *hop
 {
     switch (hop->kind) {
     case TUTTI_HOP_ASSEMBLE:
-        TUTTI_TRY(carry_out(m, unit, hop->move[0]));
+        TUTTI_TRY(tutti_move_carry_out(m, unit, hop->move[0]));
         join_features(m, hop, own_samples(hop), hop->stage[0], hop->x);
         return TUTTI_OK;
     case TUTTI_HOP_SHARE:
         copy(m, hop->x + hop->cuts[0][hop->member], from, (size_t)n * hop->row);
-        return carry_out(m, unit, hop->move[0]);
+        return tutti_move_carry_out(m, unit, hop->move[0]);
     case TUTTI_HOP_MERGE:
         copy(m, hop->stage[0] + hop->cuts[0][hop->member], from,
              (size_t)group_samples(hop) * own_features(hop));
-        TUTTI_TRY(carry_out(m, unit, hop->move[0]));
+        TUTTI_TRY(tutti_move_carry_out(m, unit, hop->move[0]));
         join_features(m, hop, group_samples(hop), hop->stage[0], hop->x);
     }
     return TUTTI_OK;
@@ -326,7 +330,7 @@ static tutti_status hop_backward(tutti_model *m, tutti_unit *unit, tutti_hop *ho
 {
     const size_t own = hop->cuts[0][hop->member], count = hop->cuts[0][hop->member + 1] - own;
     float *const *sums = hop->kind == TUTTI_HOP_MERGE ? hop->ordered : hop->partial;
-    TUTTI_TRY(carry_out(m, unit, hop->move[1]));
+    TUTTI_TRY(tutti_move_carry_out(m, unit, hop->move[1]));
     if (hop->kind != TUTTI_HOP_ASSEMBLE) take_strip(m, sums[0] + own, count, mask, to);
     return TUTTI_OK;
 }

@@ -57,6 +57,10 @@ size_t tutti_hop_floats(const tutti_hop *hop);
 /* Describes all moves, once everything has its address. */
 tutti_status tutti_moves_init(struct tutti_model *model) TUTTI_MUST_CHECK;
 
+/* Has a move carried out; its time is the unit's. */
+tutti_status tutti_move_carry_out(struct tutti_model *model, struct tutti_unit *unit,
+                                  int move) TUTTI_MUST_CHECK;
+
 /* Carry one input of the layer, or its gradient, over its hops. */
 tutti_status tutti_hops_forward(struct tutti_model *model, struct tutti_unit *unit, int edge,
                                 const struct tutti_pass *pass) TUTTI_MUST_CHECK;

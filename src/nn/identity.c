@@ -12,6 +12,7 @@ static double number_at(const tutti_key *key, const void *options, int index)
     switch (key->type) {
     case TUTTI_KEY_INT:
     case TUTTI_KEY_CHOICE:
+    case TUTTI_KEY_COUNT:
     case TUTTI_KEY_PAIR: return ((const int *)field)[index];
     case TUTTI_KEY_I64: return (double)*(const int64_t *)field;
     case TUTTI_KEY_REAL: return *(const double *)field;

@@ -232,6 +232,10 @@ static void plan_own(planner *p, int i)
     const size_t scratch = scratch_bytes(unit);
     if (scratch) unit->scratch_lease[TUTTI_PASS_FORWARD] = new_lease(p, scratch, i, i);
     if (m->options.forward_only) return;
+    if (unit->statistics) {
+        unit->sums_lease[0] = new_lease(p, tutti_measures_bytes(unit), i, i);
+        unit->sums_lease[1] = new_lease(p, tutti_measures_bytes(unit), later, later);
+    }
     if (scratch) unit->scratch_lease[TUTTI_PASS_WEIGHTS] = new_lease(p, scratch, latest, latest);
     unit->scratch_lease[TUTTI_PASS_DATA] = scratch && unit->late
                                                ? new_lease(p, scratch, later, later)
@@ -288,6 +292,8 @@ static void set_addresses(const planner *p)
         unit->sum = address(p, unit->sum_lease);
         unit->dy = address(p, unit->dy_lease);
         unit->saved = address(p, unit->saved_lease);
+        unit->sums[0] = address(p, unit->sums_lease[0]);
+        unit->sums[1] = address(p, unit->sums_lease[1]);
         for (int pass = 0; pass < TUTTI_PASSES; pass++)
             unit->scratch[pass] = address(p, unit->scratch_lease[pass]);
         for (int k = 0; k < unit->layer->input_count; k++) set_edge_addresses(p, unit, k);
@@ -298,7 +304,7 @@ static int most_leases(const tutti_model *m)
 {
     int count = 2;
     for (int i = 0; i < m->unit_count; i++) {
-        count += 7 + m->units[i].layer->input_count;
+        count += 9 + m->units[i].layer->input_count;
         for (int k = 0; k < m->units[i].layer->input_count; k++)
             count += 5 * m->units[i].edges[k].hop_count;
     }

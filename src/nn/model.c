@@ -173,7 +173,7 @@ static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
         const tutti_param *param = &m->net->params[layer->first_param + i];
         const size_t floats = held_floats(unit, param);
         unit->region.count += floats;
-        if (param->role == TUTTI_TRAINED) unit->region.trained += floats;
+        if (param->role != TUTTI_KEPT) unit->region.trained += floats;
     }
     m->parameter_floats += unit->region.count;
     TUTTI_TRY(init_grains(m, unit));
@@ -203,6 +203,7 @@ static tutti_status init_unit(tutti_model *m, int i)
     unit->late = i < m->options.late && trains(m, unit->layer) && unit->members == 1;
     TUTTI_TRY(init_edges(m, unit));
     TUTTI_TRY(init_parameters(m, unit));
+    TUTTI_TRY(tutti_measures_init(m, unit));
     return create_own(m, unit);
 }
 
@@ -221,7 +222,7 @@ static void set_gradients(const tutti_model *m, tutti_unit *unit, float *gradien
     unit->gradient = gradient;
     for (int r = 0; r < unit->root_count; r++)
         for (int i = 0; i < layer->param_count; i++) {
-            if (m->net->params[layer->first_param + i].role != TUTTI_TRAINED) continue;
+            if (m->net->params[layer->first_param + i].role == TUTTI_KEPT) continue;
             const size_t at = (size_t)(unit->param[i] - unit->param[0]);
             unit->gradients[r * layer->param_count + i] =
                 gradient + (size_t)r * unit->region.trained + at;
@@ -297,6 +298,7 @@ static void deinit_unit(tutti_unit *unit)
 {
     if (unit->own) unit->layer->kind->destroy(unit->own);
     for (int k = 0; unit->edges && k < unit->layer->input_count; k++) tutti_hops_deinit(unit, k);
+    tutti_measures_deinit(unit);
     tutti_free(unit->edges);
     tutti_free(unit->in);
     tutti_free(unit->param);

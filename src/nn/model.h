@@ -123,7 +123,7 @@ size_t tutti_model_parameter_floats(const tutti_model *model);
 /* A layer's region of the flat buffer; count 0 for a layer without parameters. */
 typedef struct tutti_region {
     size_t offset, count; /* floats, of all parameters */
-    size_t trained;       /* of these the first, which have gradients */
+    size_t trained;       /* of these the first, which follow gradients: all but the kept ones */
 } tutti_region;
 tutti_region tutti_model_region(const tutti_model *model, int layer);
 

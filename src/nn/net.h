@@ -41,25 +41,30 @@ typedef struct tutti_fill {
 } tutti_fill;
 
 typedef enum tutti_role {
-    TUTTI_TRAINED, /* has a gradient and what the optimizer keeps */
-    TUTTI_KEPT     /* stored but not trained: running statistics */
+    TUTTI_TRAINED,  /* has a gradient and what the optimizer keeps */
+    TUTTI_AVERAGED, /* has a gradient's place, too, whose contents it follows as an average does:
+                     * keep * w + add * g; optimizer, clipping and decay do not see it */
+    TUTTI_KEPT      /* stored, nothing else */
 } tutti_role;
 
 /* A parameter tensor: what others call it, and where its floats are in the flat buffer of all
- * parameters. There every layer's region has its trained parameters, then its kept ones, in the
- * order in which its kind names them, each rounded up to 16 floats; filling is zero. */
+ * parameters. There every layer's region has its trained parameters, then those averaged, then
+ * those kept, in the order in which its kind names them, each rounded up to 16 floats; filling is
+ * zero. */
 typedef struct tutti_param {
     char *name; /* torch's: "conv1.weight" */
     int layer;
-    int dim_count, dims[4];    /* torch's; dims[0] are the rows, output features */
+    int dim_count, dims[4];    /* torch's; dims[0] are the rows, output features; 1 of a scalar */
     tutti_weight_shape layout; /* layout.k is dims[0] */
     tutti_role role;
     tutti_fill fill;
-    bool decays;    /* false: left out of weight decay by --decay-all off */
-    float lr_scale; /* of the learning rate; 1 */
-    size_t count;   /* product of dims */
-    size_t offset;  /* first float in the flat buffer */
-    size_t stored;  /* floats there, with filling */
+    bool decays;     /* false: left out of weight decay by --decay-all off */
+    float lr_scale;  /* of the learning rate; 1 */
+    float keep, add; /* of one that is averaged */
+    bool counts;     /* it is a whole number, for others an int64 */
+    size_t count;    /* product of dims */
+    size_t offset;   /* first float in the flat buffer */
+    size_t stored;   /* floats there, with filling */
 } tutti_param;
 
 /* ---- layers ---- */
@@ -137,8 +142,7 @@ tutti_shape tutti_layer_input_shape(const tutti_net *net, const tutti_layer *lay
 /* A layer's floats in the flat buffer: all its parameters, contiguous. 0 if it has none. */
 size_t tutti_layer_offset(const tutti_net *net, int layer);
 size_t tutti_layer_floats(const tutti_net *net, int layer);
-size_t tutti_layer_trained(const tutti_net *net,
-                           int layer); /* of these the first, with gradients */
+size_t tutti_layer_trained(const tutti_net *net, int layer); /* of these the first, trained */
 
 /* Does it have parameters that are trained? */
 bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer);

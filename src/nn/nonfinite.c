@@ -15,11 +15,11 @@ static size_t first_nonfinite(const float *x, size_t count)
     return i;
 }
 
-static bool has_hops(const tutti_unit *unit)
+static bool has_moves(const tutti_unit *unit)
 {
     for (int k = 0; k < unit->layer->input_count; k++)
         if (unit->edges[k].hop_count) return true;
-    return false;
+    return unit->sums_move[0] >= 0;
 }
 
 static bool find_in_samples(const tutti_model *m, const tutti_pass *pass, tutti_nonfinite *found)
@@ -67,7 +67,7 @@ void tutti_model_find_nonfinite(tutti_model *m, const tutti_pass *pass)
     tutti_prepare_input(m, pass);
     for (int i = 0; i < m->unit_count; i++) {
         tutti_unit *unit = &m->units[i];
-        if (has_hops(unit)) alone = false;
+        if (has_moves(unit)) alone = false;
         if (alone && tutti_unit_forward(m, unit, pass) != TUTTI_OK) break;
         if (find_in_arrivals(unit, &m->nonfinite)) return;
         if (find_in_unit(m, unit, tutti_unit_samples(unit, pass->n), &m->nonfinite)) return;

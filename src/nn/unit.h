@@ -7,6 +7,7 @@
 #include "nn/hop.h"
 #include "nn/kinds/kind.h"
 #include "nn/model.h"
+#include "nn/statistics.h"
 
 /* How one input gets to a unit, and the gradient by it back; what the unit's kind sees of it is the
  * tutti_input of the same number. */
@@ -42,6 +43,11 @@ typedef struct tutti_unit {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     int first_grain, grain_count;
     int *grain_begin; /* [grain_count + 1], counted from first_sample */
+
+    tutti_statistics *statistics;    /* of a kind with groups, in training; else NULL */
+    double *sums[2];                 /* their pairs, forward and backward */
+    int sums_lease[2], sums_move[2]; /* -1 for none */
+    size_t *sums_cuts;               /* [members + 1] of the moves, in floats */
 
     float *y, *dy;
     float *sum;  /* what its activation reads again in the backward pass; NULL: y has it all */
@@ -120,6 +126,25 @@ static inline bool tutti_unit_stand_in(const tutti_model *model, const tutti_uni
     if (stand_in) stand_in->compute(stand_in->user, (int)(unit - model->units), pass);
     return stand_in != NULL;
 }
+
+/* ---- measure.c ---- */
+
+/* What a unit whose kind has groups needs; nothing for any other. The sums take that many bytes,
+ * forward and backward. */
+tutti_status tutti_measures_init(const tutti_model *model, tutti_unit *unit) TUTTI_MUST_CHECK;
+void tutti_measures_deinit(tutti_unit *unit);
+size_t tutti_measures_bytes(const tutti_unit *unit);
+void tutti_measures_describe(tutti_model *model, tutti_unit *unit); /* its moves */
+
+/* Before the forward pass of a training step: all sums are there when it returns. Backward: before
+ * gradients by parameters; if they move, then the sums are there when they have arrived. */
+tutti_status tutti_measure_forward(tutti_model *model, tutti_unit *unit,
+                                   const tutti_pass *pass) TUTTI_MUST_CHECK;
+tutti_status tutti_measure_back(tutti_model *model, tutti_unit *unit, const tutti_pass *pass,
+                                bool moves) TUTTI_MUST_CHECK;
+tutti_status tutti_measure_arrive(tutti_model *model, tutti_unit *unit) TUTTI_MUST_CHECK;
+
+/* ---- memory.c ---- */
 
 /* Gives every unit its leases of the arena; later their addresses, when the arena exists. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;

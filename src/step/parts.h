@@ -10,6 +10,8 @@ typedef struct tutti_treatment {
     size_t end;
     double lr_scale;
     bool decays;
+    bool averages; /* instead: keep * w + add * g */
+    float keep, add;
 } tutti_treatment;
 
 /* How one layer's parameters are kept the same everywhere. */

@@ -14,7 +14,8 @@ void tutti_update_prepare(tutti_session *s, double lr)
 
 static bool is_alike(const tutti_treatment *a, const tutti_treatment *b)
 {
-    return a->lr_scale == b->lr_scale && a->decays == b->decays;
+    return a->lr_scale == b->lr_scale && a->decays == b->decays && a->averages == b->averages &&
+           a->keep == b->keep && a->add == b->add;
 }
 
 /* Neighbours that are treated alike are one run: usually the whole region is. */
@@ -26,11 +27,14 @@ static tutti_status find_treatments(tutti_sync *sync)
     for (int i = 0; i < layer->param_count; i++) {
         const tutti_param *p = &s->options.net->params[layer->first_param + i];
         const tutti_slice held = tutti_model_slice(s->model, layer->first_param + i);
-        if (p->role != TUTTI_TRAINED) break; /* trained ones come first */
+        if (p->role == TUTTI_KEPT) break; /* they come last */
         tutti_treatment *last = sync->treatments + sync->treatment_count;
         *last = (tutti_treatment){.end = held.offset + held.count - sync->region.offset,
                                   .lr_scale = (double)p->lr_scale,
-                                  .decays = p->decays || s->options.decay_all};
+                                  .decays = p->decays || s->options.decay_all,
+                                  .averages = p->role == TUTTI_AVERAGED,
+                                  .keep = p->keep,
+                                  .add = p->add};
         if (sync->treatment_count && is_alike(last - 1, last)) last[-1].end = last->end;
         else sync->treatment_count++;
     }
@@ -73,6 +77,10 @@ static void update_run(const tutti_sync *sync, tutti_exec exec, const tutti_trea
         .b = whole->b ? whole->b + skipped : NULL,
         .w = tutti_model_parameters(s->model) + sync->region.offset + run.begin,
     };
+    if (treatment->averages) {
+        tutti_average_step(exec, &(tutti_average){treatment->keep, treatment->add}, &update);
+        return;
+    }
     for (int i = 0; i < TUTTI_MAX_STATES; i++)
         update.state[i] = sync->state[i] ? sync->state[i] + (run.begin - sync->begin) : NULL;
     how.lr *= treatment->lr_scale;

@@ -44,12 +44,14 @@ typedef struct tutti_call {
     bool relu;             /* apply one to y (fuses_gate) */
     const tutti_input *in; /* [layer->input_count] */
     float *y, *dy;
-    const float *const *param;  /* [layer->param_count] in the order of complete */
-    float *const *gradient;     /* the same of one root, all of it to be written */
-    const tutti_grains *grains; /* whose gradient that is */
-    const int32_t *labels;      /* of a loss; NULL: none */
-    float *losses;              /* one a sample */
-    int32_t *beaten_by;         /* classes that score above the label, one a sample */
+    const struct tutti_statistics *statistics; /* of a kind with groups, in training */
+    double *sums;                              /* pairs of all its roots (nn/statistics.h) */
+    const float *const *param;                 /* [layer->param_count] in the order of complete */
+    float *const *gradient;                    /* the same of one root, all of it to be written */
+    const tutti_grains *grains;                /* whose gradient that is */
+    const int32_t *labels;                     /* of a loss; NULL: none */
+    float *losses;                             /* one a sample */
+    int32_t *beaten_by; /* classes that score above the label, one a sample */
 } tutti_call;
 
 /* What create gets. */
@@ -93,6 +95,10 @@ struct tutti_kind {
     void (*work)(const tutti_layer *layer, char text[32]);
     const char
         *rate; /* "conv", "fc": whose fraction of the peak it reaches; NULL: memory's speed */
+    /* Samples that it normalises together, 0: all of the minibatch (nn/statistics.h); and the same
+     * to be changed. NULL: it takes sample by sample. */
+    int (*group)(const tutti_layer *layer);
+    void (*regroup)(tutti_layer *layer, int samples);
     void (*still)(tutti_layer *layer); /* takes noise out of training; NULL: it has none */
     tutti_init init;                   /* of an activation: what suits the weights before it */
     bool is_loss;
@@ -115,6 +121,10 @@ struct tutti_kind {
     void (*destroy)(void *own);
     size_t (*scratch)(const void *own, int samples);        /* bytes, of each pass */
     size_t (*saved)(const tutti_layer *layer, int samples); /* bytes, from forward to backward */
+    /* Of a kind with groups: in training, before the forward pass and before the backward ones, the
+     * roots that this worker measures. The executor brings those of other workers. */
+    void (*measure)(const tutti_call *call);
+    void (*measure_back)(const tutti_call *call);
     void (*forward)(const tutti_call *call); /* may be repeated: same inputs, same outputs */
     void (*backward_parameters)(const tutti_call *call); /* once for each root */
     void (*backward_data)(const tutti_call *call);       /* every in.dx that is wanted */
@@ -129,7 +139,7 @@ extern const tutti_kind *const tutti_kinds[];
 tutti_status tutti_complete_same(tutti_net *net, tutti_layer *layer) TUTTI_MUST_CHECK;
 
 /* Appends a parameter LAYER.suffix to the last layer, with the role, dims, layout, fill and decays
- * of 'like'. Trained ones come before kept ones. */
+ * of 'like'. Roles come in their order: trained, averaged, kept. */
 tutti_status tutti_layer_add_param(tutti_net *net, const char *suffix,
                                    const tutti_param *like) TUTTI_MUST_CHECK;
 
