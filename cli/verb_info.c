@@ -82,14 +82,15 @@ static void print_row(const tutti_layer_info *l, int batch)
 
 static void print_memory(const tutti_memory *m, int batch)
 {
-    char a[32], b[32], c[32], d[32], e[32], f[32], g[32];
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32];
     printf("\nTraining on one node with batches of %d is expected to take %s:\n"
            "  parameters %s, gradients %s, momentum %s,\n"
-           "  activations and scratch %s (%s if no memory were reused), batches and program %s;\n"
+           "  activations and scratch %s (%s if no memory were reused), batches and program %s,\n"
+           "  the copy that checkpoints are written from %s (none with --checkpoint-sync);\n"
            "  a data set that is kept in memory (idx, cifar10) comes on top\n",
            batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
            bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
-           bytes(m->data + m->program, g));
+           bytes(m->data + m->program, g), bytes(m->snapshot, h));
 }
 
 static void print_net(const tutti_net *net, const tutti_memory *memory, int batch)
@@ -130,11 +131,12 @@ static json_t *layer_json(const tutti_layer_info *l)
 
 static json_t *memory_json(const tutti_memory *m)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters",
                      (json_int_t)m->parameters, "gradients", (json_int_t)m->gradients, "momentum",
                      (json_int_t)m->momentum, "activations", (json_int_t)m->activations, "data",
-                     (json_int_t)m->data, "program", (json_int_t)m->program, "peak",
-                     (json_int_t)m->peak, "separate", (json_int_t)m->separate);
+                     (json_int_t)m->data, "snapshot", (json_int_t)m->snapshot, "program",
+                     (json_int_t)m->program, "peak", (json_int_t)m->peak, "separate",
+                     (json_int_t)m->separate);
 }
 
 static void print_net_json(const tutti_net *net, const tutti_memory *memory, int batch)

@@ -79,6 +79,8 @@ typedef struct tutti_memory {
     uint64_t parameters, gradients, momentum;
     uint64_t activations; /* with their gradients and the kernels' scratch, reused in a step */
     uint64_t data;        /* batches being read ahead */
+    uint64_t snapshot;    /* the copy that a checkpoint is written from; none without --run, or */
+                          /* with --checkpoint-sync */
     uint64_t program;
     uint64_t peak;     /* the sum */
     uint64_t separate; /* what 'activations' would be if no memory were reused */

@@ -64,6 +64,7 @@ typedef struct tutti_train_options {
     const char *part_reduce, *part_broadcast; /* algorithms by name; NULL: by size and ranks */
 
     const char *checkpoint_every; /* "1000steps", "1epoch", "600s"; NULL: "1epoch" */
+    bool checkpoint_sync;         /* training waits until a checkpoint is on the disk */
     int keep;                     /* besides step 0 and the best; 0: all; < 0: [3] */
     const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never". On the validation
                                      set where 'data' has one (val=), else on the test set */

@@ -325,6 +325,7 @@ static tutti_status finish(const tutti_checkpoint *c, const char *state,
     TUTTI_TRY(write_text(c, TUTTI_STATE_FILE, state));
     tutti_checkpoint_remove_marks(c->unfinished);
     TUTTI_TRY(tutti_file_sync_directory(c->unfinished));
+    if (options->before) TUTTI_TRY(options->before(options->user));
     TUTTI_TRY(take_place(c, options->log));
     TUTTI_TRY(tutti_file_sync_directory(c->run));
     TUTTI_TRY(set_link(c->run, "latest", c->step));

@@ -74,9 +74,11 @@ tutti_status tutti_checkpoint_is_flushed(tutti_checkpoint *checkpoint, bool *all
 
 /* What finish does besides making the checkpoint the latest. */
 typedef struct tutti_checkpoint_finish_options {
-    int64_t best_step;    /* of the best checkpoint so far, as in the state; -1: there is none */
-    int keep;             /* of those up to this one the newest 'keep' stay; 0: all do */
-    bool alone;           /* no other process writes in this run: it is claimed */
+    int64_t best_step; /* of the best checkpoint so far, as in the state; -1: there is none */
+    int keep;          /* of those up to this one the newest 'keep' stay; 0: all do */
+    bool alone;        /* no other process writes in this run: it is claimed */
+    tutti_status (*before)(void *user); /* called before the checkpoint can be seen; or NULL */
+    void *user;
     const tutti_log *log; /* hears of strangers' files in a checkpoint that goes; borrowed */
 } tutti_checkpoint_finish_options;
 

@@ -1,22 +1,20 @@
 #include "checkpoint/keeper.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "checkpoint/names.h"
 #include "checkpoint/tensors.h"
 
-/* A network's file system may show a file to others late. */
-enum { MARK_SECONDS = 90 };
-
-tutti_status tutti_keeper_create(tutti_keeper **out, tutti_comm *comm, tutti_session *session,
+tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_session *session,
                                  const tutti_log *log)
 {
     tutti_keeper *k = NULL;
     TUTTI_TRY(tutti_alloc(&k, 1, sizeof *k));
-    *k = (tutti_keeper){.comm = comm,
+    *k = (tutti_keeper){.comm = rank->comm,
+                        .topology = rank->topology,
+                        .in_flight = -1,
                         .session = session,
                         .model = tutti_session_model(session),
                         .net = tutti_model_net(tutti_session_model(session)),
@@ -30,6 +28,7 @@ tutti_status tutti_keeper_create(tutti_keeper **out, tutti_comm *comm, tutti_ses
 void tutti_keeper_destroy(tutti_keeper **keeper)
 {
     if (!*keeper) return;
+    tutti_writer_destroy(&(*keeper)->writer);
     tutti_tensors_destroy(*keeper);
     tutti_free(*keeper);
     *keeper = NULL;
@@ -56,38 +55,75 @@ static tutti_status begin(tutti_keeper *k, const char *run, int64_t step, tutti_
     return tutti_comm_agree(k->comm, s);
 }
 
-/* All ranks have flushed and agreed on it: their marks are there, or will be seen. */
-static tutti_status finish(tutti_checkpoint **ck, const char *state,
-                           tutti_checkpoint_finish_options options)
+/* What the first checkpoint needs. */
+static tutti_status prepare(tutti_keeper *k, const tutti_save *save, char **state)
 {
-    bool all = false;
-    for (int i = 0; i < MARK_SECONDS * 10; i++) {
-        TUTTI_TRY(tutti_checkpoint_is_flushed(*ck, &all));
-        if (all) return tutti_checkpoint_finish(ck, state, options);
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-    }
-    return tutti_fail(TUTTI_IO,
-                      "'%s': not all ranks' pieces appear: do all ranks see the same "
-                      "directory?",
-                      tutti_checkpoint_name(*ck));
+    TUTTI_TRY(tutti_state_text(state, save->state));
+    if (!k->writer) TUTTI_TRY(tutti_writer_create(&k->writer, k->topology));
+    if (!save->sync) TUTTI_TRY(tutti_tensors_create_snapshot(k));
+    return tutti_tensors_create_collects(k);
 }
 
-tutti_status tutti_keeper_save(tutti_keeper *k, const char *run, const tutti_state *state,
-                               tutti_checkpoint_finish_options options)
+/* Collective. This rank's pieces, copied or written. */
+static tutti_status take(tutti_keeper *k, const tutti_save *save, tutti_checkpoint *ck)
+{
+    return tutti_comm_agree(k->comm,
+                            save->sync ? tutti_tensors_write(k, ck) : tutti_tensors_copy(k));
+}
+
+tutti_status tutti_keeper_save(tutti_keeper *k, const tutti_save *save)
 {
     tutti_checkpoint *ck = NULL;
-    char *text = NULL;
-    tutti_status s = tutti_tensors_create_collects(k);
-    if (s == TUTTI_OK) s = tutti_state_text(&text, state);
-    if ((s = tutti_comm_agree(k->comm, s)) != TUTTI_OK) goto out;
-    if ((s = begin(k, run, state->step, &ck)) != TUTTI_OK) goto out;
-    if ((s = tutti_comm_agree(k->comm, tutti_tensors_write(k, ck))) != TUTTI_OK) goto out;
-    if (tutti_comm_rank(k->comm) == 0) s = finish(&ck, text, options);
-    s = tutti_comm_agree(k->comm, s);
-out:
-    tutti_checkpoint_abandon(&ck);
-    tutti_free(text);
-    return s;
+    char *state = NULL;
+    TUTTI_ASSERT(k->in_flight < 0);
+    tutti_status s = tutti_comm_agree(k->comm, prepare(k, save, &state));
+    if (s == TUTTI_OK) s = begin(k, save->run, save->state->step, &ck);
+    if (s == TUTTI_OK) s = take(k, save, ck);
+    if (s != TUTTI_OK) {
+        tutti_checkpoint_abandon(&ck);
+        tutti_free(state);
+        return s;
+    }
+    const tutti_writer_job job = {.checkpoint = ck,
+                                  .snapshot = save->sync ? NULL : k->snapshot,
+                                  .state = state,
+                                  .options = save->finish,
+                                  .finishes = tutti_comm_rank(k->comm) == 0};
+    tutti_writer_start(k->writer, &job);
+    k->in_flight = save->state->step;
+    return save->sync ? tutti_keeper_wait(k) : TUTTI_OK;
+}
+
+bool tutti_keeper_writes(tutti_keeper *k)
+{
+    return k->in_flight >= 0 && !tutti_writer_is_done(k->writer);
+}
+
+bool tutti_keeper_has_failed(tutti_keeper *k)
+{
+    return k->in_flight >= 0 && tutti_writer_has_failed(k->writer);
+}
+
+bool tutti_keeper_has_one(const tutti_keeper *k)
+{
+    return k->in_flight >= 0;
+}
+
+bool tutti_keeper_is_certain(const tutti_keeper *k, int64_t step, bool writes, bool failed)
+{
+    return k->in_flight >= 0 && step > k->in_flight && (!writes || failed);
+}
+
+tutti_status tutti_keeper_wait(tutti_keeper *k)
+{
+    if (k->in_flight < 0) return TUTTI_OK;
+    const tutti_status flushed = tutti_comm_agree(k->comm, tutti_writer_wait_flushed(k->writer));
+    char sentence[1024];
+    snprintf(sentence, sizeof sentence, "%s", tutti_message());
+    const tutti_status finished = tutti_writer_wait(k->writer, flushed == TUTTI_OK);
+    k->in_flight = -1;
+    if (flushed != TUTTI_OK) return tutti_fail(flushed, "%s", sentence);
+    return tutti_comm_agree(k->comm, finished);
 }
 
 /* A run or a checkpoint stands for its weights: the best ones of a run. */

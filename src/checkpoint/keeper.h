@@ -3,6 +3,8 @@
  *   keeper.c    saving, and weights for a new run
  *   resume.c    going on where a run stood
  *   tensors.c   parameters and what the optimizer keeps, out and in
+ *   snapshot.c  what a rank writes, in memory
+ *   writer.c    the thread that writes it
  *   state.c     state.json
  *   files.c     the birth of a checkpoint: whole, or not there
  *   remove.c    its end, and that of what crashes leave
@@ -13,19 +15,49 @@
 
 #include <tutti/log.h>
 #include "checkpoint/files.h"
+#include "step/rank.h"
 #include "step/session.h"
 
 typedef struct tutti_keeper tutti_keeper;
 
-/* Borrows all of them; the session must outlive the keeper. */
-tutti_status tutti_keeper_create(tutti_keeper **out, tutti_comm *comm, tutti_session *session,
+/* Borrows all of them; rank and session must outlive the keeper. */
+tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_session *session,
                                  const tutti_log *log) TUTTI_MUST_CHECK;
+
+/* Finishes what is being written, unless that needs ranks that are not known to have flushed. */
 void tutti_keeper_destroy(tutti_keeper **keeper);
 
-/* Collective. Writes the checkpoint of the session, which is settled, into the directory 'run'.
- * state->step is the session's. */
-tutti_status tutti_keeper_save(tutti_keeper *keeper, const char *run, const tutti_state *state,
-                               tutti_checkpoint_finish_options options) TUTTI_MUST_CHECK;
+/* ---- Saving: a copy in memory, and a thread that writes it while training goes on ----
+ *
+ * At most one checkpoint is being written. Ranks tell each other in their notes whether they still
+ * write or have failed. When the news of a later step say that nobody writes any more, or that
+ * somebody failed (tutti_keeper_is_certain), all ranks call tutti_keeper_wait, at the same step. */
+
+typedef struct tutti_save {
+    const char *run;          /* directory */
+    const tutti_state *state; /* its step is the session's */
+    tutti_checkpoint_finish_options finish;
+    bool sync; /* write from the session itself, without a copy, and return when all is done */
+} tutti_save;
+
+/* Collective. Takes the checkpoint of the session, which is settled: copies what this rank writes
+ * and returns. The one before must have been waited for. */
+tutti_status tutti_keeper_save(tutti_keeper *keeper, const tutti_save *save) TUTTI_MUST_CHECK;
+
+/* Is there one that was not waited for yet? This rank's part of it: is it being written, has it
+ * failed? */
+bool tutti_keeper_has_one(const tutti_keeper *keeper);
+bool tutti_keeper_writes(tutti_keeper *keeper);
+bool tutti_keeper_has_failed(tutti_keeper *keeper);
+
+/* Do the news of step 'step', that somebody wrote or that somebody had failed, tell of the last one
+ * that waiting for it will be short? */
+bool tutti_keeper_is_certain(const tutti_keeper *keeper, int64_t step, bool writes, bool failed);
+
+/* Collective. Waits until the last one is a checkpoint, or has failed, and returns that. */
+tutti_status tutti_keeper_wait(tutti_keeper *keeper) TUTTI_MUST_CHECK;
+
+/* ---- Loading ---- */
 
 /* Collective. Parameters from a file, a checkpoint or a run, of which it takes the best. Tensors
  * that are missing or do not fit are left as they are, with a warning; with 'all' none may. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of x changes half of the bits. */
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014): each bit of x changes half of the bits. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

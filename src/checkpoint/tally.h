@@ -1,6 +1,6 @@
-/* A tally of the numbers of a file: a sum of 64 bits in which every number counts with its place. Who
- * adds which numbers in which order does not matter, so each rank tallies what it writes, and the
- * sum of theirs is the tally of the file. Two different files have the same one by a chance of
+/* A tally of the numbers of a file: a sum of 64 bits in which every number counts with its place.
+ * Who adds which numbers in which order does not matter, so each rank tallies what it writes, and
+ * the sum of theirs is the tally of the file. Two different files have the same one by a chance of
  * 2^-64; it is no defence against malice, which SHA256SUMS, next to the file, is not either. */
 #ifndef TUTTI_CHECKPOINT_TALLY_H
 #define TUTTI_CHECKPOINT_TALLY_H

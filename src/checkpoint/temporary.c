@@ -47,8 +47,8 @@ static bool is_of_a_run(const char *entry, size_t length)
     return !strcmp(name, "latest") || !strcmp(name, "best") || tutti_checkpoint_step_of(name) >= 0;
 }
 
-/* 'maker' is "HOST-PID-CHANCE", with 'length' characters. Is it a process of this host that is gone,
- * or this process itself? */
+/* 'maker' is "HOST-PID-CHANCE", with 'length' characters. Is it a process of this host that is
+ * gone, or this process itself? */
 static bool is_gone(const char *maker, size_t length)
 {
     char text[TUTTI_TEMPORARY_BYTES], host[HOST_BYTES];

@@ -40,6 +40,7 @@ void tutti_tensors_destroy(tutti_keeper *k)
     tutti_free(k->collects);
     tutti_free(k->collected);
     tutti_free(k->scratch);
+    tutti_snapshot_destroy(&k->snapshot);
     tutti_layouts_destroy(k);
 }
 
@@ -81,8 +82,14 @@ static tutti_rows own_rows(const tutti_keeper *k, int param)
                         end < held.end ? end : held.end};
 }
 
-static tutti_status write_tensor(tutti_keeper *k, tutti_checkpoint *ck, entry e,
-                                 const tutti_region *whole, const float *region)
+/* Where pieces go: into a snapshot, or at once into the files. */
+typedef struct target {
+    tutti_snapshot *snapshot;
+    tutti_checkpoint *files;
+} target;
+
+static tutti_status write_tensor(tutti_keeper *k, target to, entry e, const tutti_region *whole,
+                                 const float *region)
 {
     const tutti_param *p = &k->net->params[e.param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
@@ -90,22 +97,26 @@ static tutti_status write_tensor(tutti_keeper *k, tutti_checkpoint *ck, entry e,
     const tutti_rows own = own_rows(k, e.param);
     for (tutti_rows r = {.end = own.first}; r.end < own.end;) {
         r = next_rows(p, r.end, own.end);
-        tutti_model_export_rows(k->model, e.param, r, begin, end, region, k->scratch);
-        TUTTI_TRY(tutti_checkpoint_write(ck, part_of(e), number_of(k, e), r.first * row, k->scratch,
-                                         (r.end - r.first) * row));
+        float *values = to.snapshot ? tutti_snapshot_place(to.snapshot, part_of(e), number_of(k, e),
+                                                           r.first * row)
+                                    : k->scratch;
+        tutti_model_export_rows(k->model, e.param, r, begin, end, region, values);
+        if (!to.files) continue;
+        TUTTI_TRY(tutti_checkpoint_write(to.files, part_of(e), number_of(k, e), r.first * row,
+                                         values, (r.end - r.first) * row));
     }
     return TUTTI_OK;
 }
 
 /* The layer's parameters, or one state of those that are trained; 'region' is all of it. */
-static tutti_status write_layer(tutti_keeper *k, tutti_checkpoint *ck, int layer, int state,
+static tutti_status write_layer(tutti_keeper *k, target to, int layer, int state,
                                 const float *region)
 {
     const tutti_layer *l = &k->net->layers[layer];
     const tutti_region whole = tutti_session_holding(k->session, layer).region;
     for (int i = l->first_param; i < l->first_param + l->param_count; i++)
         if (state == PARAMETER || k->state_at[i] >= 0)
-            TUTTI_TRY(write_tensor(k, ck, (entry){i, state}, &whole, region));
+            TUTTI_TRY(write_tensor(k, to, (entry){i, state}, &whole, region));
     return TUTTI_OK;
 }
 
@@ -143,39 +154,83 @@ static tutti_status collect(tutti_keeper *k, int layer, const float *strip, cons
 }
 
 /* Whoever only has a strip of it goes on collecting after a failure: the others wait for it. */
-static tutti_status write_states(tutti_keeper *k, tutti_checkpoint *ck, int layer,
-                                 tutti_status *written)
+static tutti_status write_states(tutti_keeper *k, target to, int layer, tutti_status *written)
 {
     const tutti_holding h = tutti_session_holding(k->session, layer);
     for (int i = 0; i < k->states && h.region.trained; i++) {
         const float *state;
         TUTTI_TRY(collect(k, layer, h.state[i], &state));
-        if (*written == TUTTI_OK) *written = write_layer(k, ck, layer, i, state);
+        if (*written == TUTTI_OK) *written = write_layer(k, to, layer, i, state);
     }
     return TUTTI_OK;
 }
 
-static tutti_status write_step(const tutti_keeper *k, tutti_checkpoint *ck)
+/* The tensor "step", if this rank writes one; -1: it does not. */
+static int step_tensor(const tutti_keeper *k)
 {
-    const tutti_safetensors_layout *layout = k->layouts[TUTTI_PART_OPTIMIZER];
-    const float step = (float)tutti_session_steps(k->session);
-    if (!k->optimizer || !k->optimizer->counts_steps || tutti_comm_rank(k->comm)) return TUTTI_OK;
-    return tutti_checkpoint_write(ck, TUTTI_PART_OPTIMIZER,
-                                  tutti_safetensors_layout_count(layout) - 1, 0, &step, 1);
+    if (!k->optimizer || !k->optimizer->counts_steps || tutti_comm_rank(k->comm)) return -1;
+    return tutti_safetensors_layout_count(k->layouts[TUTTI_PART_OPTIMIZER]) - 1;
 }
 
-tutti_status tutti_tensors_write(tutti_keeper *k, tutti_checkpoint *ck)
+static tutti_status write_step(const tutti_keeper *k, target to)
 {
-    tutti_status written = write_step(k, ck);
+    const int tensor = step_tensor(k);
+    const float step = (float)tutti_session_steps(k->session);
+    if (tensor < 0) return TUTTI_OK;
+    if (to.snapshot) *tutti_snapshot_place(to.snapshot, TUTTI_PART_OPTIMIZER, tensor, 0) = step;
+    if (!to.files) return TUTTI_OK;
+    return tutti_checkpoint_write(to.files, TUTTI_PART_OPTIMIZER, tensor, 0, &step, 1);
+}
+
+/* In the order of the files where one rank has everything and the optimizer one state. */
+static tutti_status write_all(tutti_keeper *k, target to)
+{
+    tutti_status written = TUTTI_OK;
     const float *parameters = tutti_model_parameters(k->model);
     for (int i = 0; i < k->net->layer_count; i++) {
         const tutti_region region = tutti_session_holding(k->session, i).region;
         if (!region.count) continue;
         if (written == TUTTI_OK)
-            written = write_layer(k, ck, i, PARAMETER, parameters + region.offset);
-        TUTTI_TRY(write_states(k, ck, i, &written));
+            written = write_layer(k, to, i, PARAMETER, parameters + region.offset);
+        TUTTI_TRY(write_states(k, to, i, &written));
     }
-    return written == TUTTI_OK ? tutti_checkpoint_flush(ck) : written;
+    return written == TUTTI_OK ? write_step(k, to) : written;
+}
+
+tutti_status tutti_tensors_write(tutti_keeper *k, tutti_checkpoint *ck)
+{
+    TUTTI_TRY(write_all(k, (target){.files = ck}));
+    return tutti_checkpoint_flush(ck);
+}
+
+tutti_status tutti_tensors_copy(tutti_keeper *k)
+{
+    return write_all(k, (target){.snapshot = k->snapshot});
+}
+
+static void plan_tensor(const tutti_keeper *k, entry e)
+{
+    const tutti_param *p = &k->net->params[e.param];
+    const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
+    const tutti_rows own = own_rows(k, e.param);
+    tutti_snapshot_add(k->snapshot, part_of(e), number_of(k, e), own.first * row,
+                       (own.end - own.first) * row);
+}
+
+tutti_status tutti_tensors_create_snapshot(tutti_keeper *k)
+{
+    int counts[TUTTI_PARTS];
+    for (int p = 0; p < TUTTI_PARTS; p++) counts[p] = tutti_safetensors_layout_count(k->layouts[p]);
+    if (k->snapshot) return TUTTI_OK;
+    TUTTI_TRY(tutti_snapshot_create(&k->snapshot, counts));
+    for (int i = 0; i < k->net->param_count; i++) {
+        if (!tutti_session_holding(k->session, k->net->params[i].layer).region.count) continue;
+        plan_tensor(k, (entry){i, PARAMETER});
+        for (int s = 0; s < k->states && k->state_at[i] >= 0; s++) plan_tensor(k, (entry){i, s});
+    }
+    if (step_tensor(k) >= 0)
+        tutti_snapshot_add(k->snapshot, TUTTI_PART_OPTIMIZER, step_tensor(k), 0, 1);
+    return tutti_snapshot_take_memory(k->snapshot);
 }
 
 /* ---- in ---- */

@@ -3,6 +3,7 @@
 #define TUTTI_CHECKPOINT_TENSORS_H
 
 #include "checkpoint/keeper.h"
+#include "checkpoint/writer.h"
 
 struct tutti_keeper {
     tutti_comm *comm;
@@ -18,6 +19,10 @@ struct tutti_keeper {
     float *scratch;   /* rows in torch's layout */
     float *collected; /* one state of a layer */
     tutti_exchange **collects; /* by layer: a state of all strips; NULL where one rank has it all */
+    const tutti_topology *topology;
+    tutti_snapshot *snapshot; /* NULL: none was needed yet */
+    tutti_writer *writer;     /* likewise */
+    int64_t in_flight;        /* the step of the checkpoint being written; -1: none is */
 };
 
 tutti_status tutti_tensors_create(tutti_keeper *keeper) TUTTI_MUST_CHECK;
@@ -29,6 +34,12 @@ tutti_status tutti_tensors_create_collects(tutti_keeper *keeper) TUTTI_MUST_CHEC
 /* Collective. Writes this rank's pieces and flushes. */
 tutti_status tutti_tensors_write(tutti_keeper *keeper,
                                  tutti_checkpoint *checkpoint) TUTTI_MUST_CHECK;
+
+/* Makes the keeper's snapshot, if it has none. */
+tutti_status tutti_tensors_create_snapshot(tutti_keeper *keeper) TUTTI_MUST_CHECK;
+
+/* Collective. Copies this rank's pieces into the snapshot. */
+tutti_status tutti_tensors_copy(tutti_keeper *keeper) TUTTI_MUST_CHECK;
 
 /* Reads what this rank holds from the file at 'path'; *missing counts tensors that are not there or
  * do not fit, which the log names. */

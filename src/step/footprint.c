@@ -7,6 +7,7 @@
 enum {
     PROGRAM_BYTES = 19 << 20, /* code, libraries, stacks: measured on an idle run */
     BATCHES = 3,              /* the one in use and those the loader reads ahead */
+    SAVED = 2,                /* of each parameter: itself and its momentum */
 };
 
 tutti_status tutti_net_memory(const tutti_net *net, int batch, int threads, tutti_memory *out)
@@ -25,10 +26,11 @@ tutti_status tutti_net_memory(const tutti_net *net, int batch, int threads, tutt
         .momentum = bytes.parameters,
         .activations = bytes.arena,
         .data = (uint64_t)BATCHES * (uint64_t)batch * tutti_net_input_floats(net) * sizeof(float),
+        .snapshot = SAVED * tutti_net_total(net).parameters * sizeof(float),
         .program = PROGRAM_BYTES,
         .separate = bytes.separate,
     };
     out->peak = out->parameters + out->gradients + out->momentum + out->activations + out->data +
-                out->program;
+                out->snapshot + out->program;
     return TUTTI_OK;
 }

@@ -51,13 +51,28 @@ int64_t tutti_run_best_step(const tutti_run *run)
     return isfinite(run->score.best_top1) ? run->score.best_step : -1;
 }
 
+/* A reader who sees a checkpoint finds the rows that lead to it. */
+static tutti_status sync_metrics(void *metrics)
+{
+    return tutti_metrics_sync(metrics);
+}
+
 tutti_status tutti_run_save(tutti_run *run)
 {
     tutti_state_metric metrics[METRICS];
     const tutti_state state = state_of(run, metrics);
-    const tutti_checkpoint_finish_options o = {
-        .best_step = tutti_run_best_step(run), .keep = run->settings.keep, .log = &run->log};
-    return tutti_keeper_save(run->keeper, run->options->run, &state, o);
+    const tutti_save save = {
+        .run = run->options->run,
+        .state = &state,
+        .sync = run->options->checkpoint_sync,
+        .finish = {.best_step = tutti_run_best_step(run),
+                   .keep = run->settings.keep,
+                   .alone = run->claim != NULL,
+                   .before = sync_metrics,
+                   .user = run->metrics,
+                   .log = &run->log},
+    };
+    return tutti_keeper_save(run->keeper, &save);
 }
 
 /* ---- going on ---- */

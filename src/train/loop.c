@@ -9,9 +9,10 @@
 
 #include "base/clock.h"
 #include "train/launcher.h"
+#include "train/saving.h"
 #include "train/signals.h"
 
-enum { LAST_TRIES = 3, RETRY_SECONDS = 30 };
+enum { LAST_TRIES = 3 };
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
@@ -22,11 +23,7 @@ typedef struct loop {
     unsigned asked;
     tutti_launcher launcher;
     bool stops;
-    bool owes; /* a checkpoint that the disk had no room for */
-    char why[256];
-    tutti_rhythm retry;
-    double kept_top1; /* of the best checkpoint on the disk, and its step */
-    int64_t kept_step;
+    tutti_saving saving;
 } loop;
 
 static double epoch_of(const tutti_run *run, int64_t step)
@@ -77,7 +74,7 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
     const tutti_samples samples = {batch.samples, batch.labels};
-    const tutti_note mine = {asked_here(run, l), run->times.data_wait};
+    const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
     TUTTI_TRY(tutti_session_step(run->session, &samples, rate_of(run, step), mine, news));
     run->times.stepping += tutti_now() - start;
     return TUTTI_OK;
@@ -186,13 +183,13 @@ static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
 {
     if (!news->step) return TUTTI_OK;
     const double seconds = l->seconds[news->step & 1];
-    l->asked |= news->asked;
+    l->asked |= news->asked & TUTTI_ASKED_ANY;
     run->score.loss = news->loss;
     if (news->diverged_rank >= 0) return diverged(run, news);
     if (news->asked & TUTTI_ASKED_STATE) say_where(run, news);
     show_step(run, l, news, seconds);
     write_step(run, news, seconds);
-    return TUTTI_OK;
+    return tutti_saving_hear(&l->saving, run, news);
 }
 
 static tutti_status settle(tutti_run *run, loop *l)
@@ -263,57 +260,22 @@ static tutti_status test_at_the_end(tutti_run *run, loop *l)
     return TUTTI_OK;
 }
 
-/* A reader who sees a checkpoint finds the rows that lead to it. */
-static tutti_status write_checkpoint(tutti_run *run)
-{
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, tutti_metrics_sync(run->metrics)));
-    return tutti_run_save(run);
-}
-
-static void keep_best(const tutti_run *run, loop *l)
-{
-    l->kept_top1 = run->score.best_top1;
-    l->kept_step = run->score.best_step;
-}
-
-static void take_success(tutti_run *run, loop *l)
-{
-    if (l->owes && run->me.rank == 0) tutti_info(&run->log, "checkpoints are written again");
-    l->owes = false;
-    keep_best(run, l);
-}
-
-/* What is not on the disk cannot be the best. */
-static void go_without(tutti_run *run, loop *l)
-{
-    if (!l->owes && run->me.rank == 0)
-        tutti_warn(&run->log, "%s; training goes on, and the checkpoint is tried again",
-                   tutti_message());
-    l->owes = true;
-    snprintf(l->why, sizeof l->why, "%s", tutti_message());
-    tutti_rhythm_mark(&l->retry, tutti_now());
-    run->score.best_top1 = l->kept_top1;
-    run->score.best_step = l->kept_step;
-}
-
-/* A full disk is no reason to end: whoever clears it up has the next checkpoint. */
 static tutti_status save(tutti_run *run, loop *l)
 {
     TUTTI_TRY(settle(run, l));
-    const tutti_status s = write_checkpoint(run);
+    TUTTI_TRY(tutti_saving_start(&l->saving, run));
     tutti_rhythm_mark(&l->checkpoint, tutti_now());
-    if (s == TUTTI_OK) take_success(run, l);
-    else if (tutti_comm_failure(run->me.comm) == TUTTI_DISK_FULL) go_without(run, l);
-    else return s;
     return TUTTI_OK;
 }
 
 static tutti_status save_last(tutti_run *run, loop *l)
 {
     TUTTI_TRY(save(run, l));
-    for (int i = 1; i < LAST_TRIES && l->owes; i++) {
+    TUTTI_TRY(tutti_saving_end(&l->saving, run));
+    for (int i = 1; i < LAST_TRIES && l->saving.owes; i++) {
         sleep(1);
         TUTTI_TRY(save(run, l));
+        TUTTI_TRY(tutti_saving_end(&l->saving, run));
     }
     return TUTTI_OK;
 }
@@ -341,7 +303,7 @@ static tutti_status between_steps(tutti_run *run, loop *l)
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
     if (l->stops) return save_last(run, l);
     TUTTI_TRY(is_due(run, &l->checkpoint, &due));
-    if (l->owes && !due) TUTTI_TRY(is_due(run, &l->retry, &due));
+    if (l->saving.owes && !due) TUTTI_TRY(is_due(run, &l->saving.retry, &due));
     if (due || best || (l->asked & TUTTI_ASKED_CHECKPOINT)) TUTTI_TRY(save(run, l));
     l->asked &= TUTTI_ASKED_STOP;
     return TUTTI_OK;
@@ -387,12 +349,14 @@ static tutti_status open_outputs(tutti_run *run)
     return tutti_metrics_open(&run->metrics, o->run, step, &run->log);
 }
 
-/* A fresh run keeps its beginning, so that anyone can start from the same weights. */
+/* A fresh run keeps its beginning, so that anyone can start from the same weights. It is waited
+ * for: who cannot write says so before the first step. */
 static tutti_status save_beginning(tutti_run *run, loop *l)
 {
-    keep_best(run, l);
+    tutti_saving_init(&l->saving, run);
     if (tutti_session_steps(run->session) || !run->options->run) return TUTTI_OK;
-    return write_checkpoint(run);
+    TUTTI_TRY(tutti_run_save(run));
+    return tutti_keeper_wait(run->keeper);
 }
 
 static tutti_status flush_rows(tutti_run *run, int tries)
@@ -411,11 +375,11 @@ static tutti_status conclude(tutti_run *run, const loop *l)
     const int64_t done = tutti_session_steps(run->session);
     const char *folder = run->options->run;
     const tutti_status rows =
-        tutti_comm_agree(run->me.comm, flush_rows(run, l->owes ? 1 : LAST_TRIES));
-    if (l->owes)
+        tutti_comm_agree(run->me.comm, flush_rows(run, l->saving.owes ? 1 : LAST_TRIES));
+    if (l->saving.owes)
         return tutti_fail(TUTTI_DISK_FULL,
                           "step %lld has no checkpoint: %s; make room and go on with --resume %s",
-                          (long long)done, l->why, folder);
+                          (long long)done, l->saving.why, folder);
     if (rows != TUTTI_OK || done >= run->settings.pace.steps) return rows;
     if (!folder)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped at step %lld; nothing is kept (no --run)",
@@ -426,16 +390,26 @@ static tutti_status conclude(tutti_run *run, const loop *l)
                       folder);
 }
 
+/* Collective where the reason is the same on all ranks: what is being written is waited for. */
+static tutti_status end_steps(tutti_run *run, loop *l, tutti_status reason)
+{
+    char sentence[1024];
+    tutti_news late;
+    snprintf(sentence, sizeof sentence, "%s", tutti_message());
+    TUTTI_TRY(tutti_session_settle(run->session, &late));
+    if (run->options->run && (reason == TUTTI_OK || reason == TUTTI_DIVERGED))
+        TUTTI_TRY(tutti_saving_end(&l->saving, run));
+    return reason == TUTTI_OK ? TUTTI_OK : tutti_fail(reason, "%s", sentence);
+}
+
 static tutti_status train(tutti_run *run, tutti_train_result *result)
 {
-    tutti_news late;
     loop l = {.smooth_loss = NAN,
               .smooth_top1 = NAN,
               .smooth_rate = NAN,
               .evaluation.every = run->settings.eval_every,
               .checkpoint.every = run->settings.checkpoint_every,
               .launcher = tutti_launcher_find(),
-              .retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
               .first_step = tutti_session_steps(run->session)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
     tutti_run_show_header(run);
@@ -444,9 +418,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
     run->times.begun = tutti_now();
     tutti_rhythm_mark(&l.evaluation, run->times.begun);
     tutti_rhythm_mark(&l.checkpoint, run->times.begun);
-    const tutti_status reason = run_steps(run, &l); /* the same on all ranks */
-    TUTTI_TRY(tutti_session_settle(run->session, &late));
-    TUTTI_TRY(reason);
+    TUTTI_TRY(end_steps(run, &l, run_steps(run, &l)));
     const double seconds = tutti_now() - run->times.begun;
     const int64_t done = tutti_session_steps(run->session), steps = done - l.first_step;
     *result = (tutti_train_result){

@@ -198,7 +198,7 @@ static tutti_status open_keeper(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
     if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
-    return tutti_keeper_create(&run->keeper, run->me.comm, run->session, &run->log);
+    return tutti_keeper_create(&run->keeper, &run->me, run->session, &run->log);
 }
 
 /* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
@@ -280,9 +280,9 @@ tutti_status tutti_run_conclude(tutti_run *run, tutti_status status)
 void tutti_run_close(tutti_run *run)
 {
     tutti_progress_destroy(&run->progress);
+    tutti_keeper_destroy(&run->keeper); /* its thread looks after the metrics */
     tutti_metrics_close(&run->metrics);
     tutti_loader_destroy(&run->loader);
-    tutti_keeper_destroy(&run->keeper);
     tutti_session_destroy(&run->session);
     tutti_trace_destroy(&run->trace);
     tutti_forecast_deinit(&run->forecast);

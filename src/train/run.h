@@ -3,6 +3,7 @@
  *   run.c           opens and closes it: rank, net, data, plan, session
  *   plan_choice.c   the plan, and what is expected of it
  *   loop.c          steps, and what is due between them
+ *   saving.c        checkpoints while training goes on
  *   launcher.c      whether there is still somebody who started it
  *   options.c       its options by name: kept, taken, compared
  *   checkpoints.c   what a run writes into its checkpoints and takes from one

@@ -1,0 +1,34 @@
+/* Checkpoints while training goes on: at most one is being written, what becomes of it is known
+ * later, and a full disk is no reason to end. */
+#ifndef TUTTI_TRAIN_SAVING_H
+#define TUTTI_TRAIN_SAVING_H
+
+#include "train/run.h"
+
+typedef struct tutti_saving {
+    bool owes; /* a checkpoint that the disk had no room for */
+    char why[256];
+    tutti_rhythm retry; /* when it is tried again */
+    double kept_top1;   /* of the best checkpoint on the disk, and its step */
+    int64_t kept_step;
+    double sent_top1; /* likewise, as the one being written says itself */
+    int64_t sent_step;
+    bool said; /* that training had to wait for one */
+} tutti_saving;
+
+void tutti_saving_init(tutti_saving *saving, const tutti_run *run);
+
+/* What a rank says of its checkpoint in its notes, beside the requests it heard (signals.h). */
+unsigned tutti_saving_bits(const tutti_run *run);
+
+/* Collective. The session is settled. Waits for the one before. */
+tutti_status tutti_saving_start(tutti_saving *saving, tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Collective. Waits for the one being written, if there is one. */
+tutti_status tutti_saving_end(tutti_saving *saving, tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Collective, with the same news on all ranks: ends it when they say that it is done. */
+tutti_status tutti_saving_hear(tutti_saving *saving, tutti_run *run,
+                               const tutti_news *news) TUTTI_MUST_CHECK;
+
+#endif
