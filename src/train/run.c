@@ -10,6 +10,7 @@
 #include "format/file.h"
 #include "machine/peak.h"
 
+/* While a run opens all ranks see the same, and one mentions it. */
 static tutti_status open_rank(tutti_run *run)
 {
     tutti_comm_options o = tutti_comm_defaults();
@@ -20,6 +21,7 @@ static tutti_status open_rank(tutti_run *run)
     o.stall_abort = run->options->stall_abort;
     TUTTI_TRY(tutti_rank_open(&run->me, &o));
     if (run->me.size > 1) run->log.rank = run->me.rank;
+    if (run->me.rank && run->log.level > TUTTI_LOG_ERROR) run->log.level = TUTTI_LOG_ERROR;
     return TUTTI_OK;
 }
 
@@ -198,7 +200,8 @@ static tutti_status open_keeper(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
     if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
-    return tutti_keeper_create(&run->keeper, &run->me, run->session, &run->log);
+    const tutti_log *log = run->me.rank ? NULL : &run->log; /* all would say the same */
+    return tutti_keeper_create(&run->keeper, &run->me, run->session, log);
 }
 
 /* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
@@ -263,6 +266,7 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, 
         .log = options->log,
         .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
     const tutti_status s = tutti_run_conclude(run, open_parts(run, evaluates_only));
+    run->log.level = options->log.level;
     if (s != TUTTI_OK) tutti_run_close(run);
     return s;
 }

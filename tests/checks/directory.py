@@ -35,8 +35,9 @@ def expect(what, is_true, done=None):
                               if done else ()))
 
 
-def train(run, *words, launcher=(), **options):
-    return subprocess.run([*launcher, *TRAIN, "--run", str(run), *map(str, words)], text=True,
+def train(run, *words, net=NET, launcher=(), **options):
+    command = [str(net) if word == NET else word for word in TRAIN]
+    return subprocess.run([*launcher, *command, "--run", str(run), *map(str, words)], text=True,
                           capture_output=True, timeout=120, env=ENV, **options)
 
 
@@ -231,6 +232,12 @@ def check_one_voice(scratch):
         done = train(scratch / "run", *words, launcher=launcher)
         expect(f"four ranks: {words}", done.returncode == code
                and done.stderr.count(sentence) == 1, done)
+    other = scratch / "other.net"
+    other.write_text(pathlib.Path(NET).read_text().replace("fc2", "last"))
+    done = train(scratch / "fine", "--steps", 2, "--weights", scratch / "run", net=other,
+                 launcher=launcher)
+    expect("four ranks miss a tensor", done.returncode == 0
+           and done.stderr.count("no tensor 'last.weight'") == 1, done)
 
 
 def check_orphan(scratch):
