@@ -287,6 +287,9 @@ static void rows_wait_for_room_on_the_disk(void **state)
         assert_int_equal(h.lines, 1);
         assert_int_equal(tutti_metrics_flush(m), TUTTI_DISK_FULL);
     }
+    read_run(&have, dir); /* no line has begun */
+    assert_memory_equal(have.jsonl, want.jsonl, strlen(have.jsonl));
+    assert_string_equal(strchr(have.jsonl, 0) - 3, "\"}\n");
     assert_non_null(strstr(h.last, "metrics.jsonl': No space left on device; training goes on"));
     disk_room = SIZE_MAX;
     write_steps(m, 8, 10);

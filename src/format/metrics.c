@@ -23,7 +23,7 @@ static const char *const names[KINDS] = {"metrics.jsonl", "metrics.csv"};
 typedef struct output {
     char path[PATH_BYTES];
     int fd;
-    tutti_string waits; /* for room on the disk; the file may end in the middle of its first line */
+    tutti_string waits; /* for room on the disk */
     int64_t lost;       /* rows that not even memory had room for */
 } output;
 
@@ -194,6 +194,16 @@ void tutti_metrics_close(tutti_metrics **metrics)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
+/* Takes the beginning of a line back from the end of the file, of 'done' bytes just written: readers
+ * see whole lines. Gives how many stay. */
+static size_t cut_to_lines(const output *o, size_t done)
+{
+    size_t whole = done;
+    while (whole > 0 && o->waits.data[whole - 1] != '\n') whole--;
+    const off_t end = lseek(o->fd, 0, SEEK_END);
+    return ftruncate(o->fd, end - (off_t)(done - whole)) ? done : whole;
+}
+
 /* Writes as much of what waits as the disk takes. */
 static tutti_status flush(output *o)
 {
@@ -207,6 +217,7 @@ static tutti_status flush(output *o)
         done += (size_t)n;
     }
     const tutti_status s = n < 0 ? tutti_file_failure("write", o->path) : TUTTI_OK;
+    if (s != TUTTI_OK && done) done = cut_to_lines(o, done);
     o->waits.length -= done;
     if (done) memmove(o->waits.data, o->waits.data + done, o->waits.length + 1);
     return s;
