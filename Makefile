@@ -49,6 +49,12 @@ check-random: setup all
 	@tests/bits/random_nets.py $(BUILD)/tutti $(BUILD)/tests/test_random --seed $(SEED) \
 	    --seconds $$(($(FOR) / 2))
 
+# What a run survives: kills, failing and full disks, two writers, damaged files, for ten minutes,
+# other ones each time; make check-faults FAULTS="--seed 7 --seconds 60".
+FAULTS ?= --seconds 600
+check-faults: setup all
+	@tests/faults/check.py $(BUILD)/tutti $(BUILD)/tests/faults/libfaults.so $(FAULTS)
+
 # Every figure and picture of doc/SCALING.md, to the digit: most of an hour.
 check-scaling: setup all
 	@tests/sim/scaling.py $(BUILD)/tutti all
@@ -109,4 +115,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-arm64 check-bits check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo check check-arm64 check-bits check-faults check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build

@@ -2,7 +2,8 @@
 from lab import RANKS
 
 GONE = 86  # preload.c
-ERRORS = ("EIO", "ENOSPC", "EDQUOT")
+FULL = ("ENOSPC", "EDQUOT")
+ERRORS = ("EIO", *FULL)
 ENDS = ("exit", "cut")
 
 
@@ -25,13 +26,14 @@ def counted(lab, ranks, rank):
 
 
 def disturb(lab, dice, run, ranks, rank, most):
+    """One start, one fault: its kind and the exit code."""
     how = dice.choice(ERRORS + ENDS)
     fault = {"how": how, "at": dice.randint(1, most), "many": dice.choice((1, 1, 3, 0)),
              "log": lab.folder / "calls.log"}
     if ranks > 1:
         fault["rank"] = rank
     job = lab.resume(run, ranks, env=environment(lab, run, **fault))
-    return lab.expect(job, {0, 1, 6, 8}, silent={GONE} if how in ENDS else ())
+    return how, lab.expect(job, {0, 1, 6, 8}, silent={GONE} if how in ENDS else ())
 
 
 def trial(lab, dice):
@@ -40,7 +42,7 @@ def trial(lab, dice):
     most = counted(lab, ranks, rank)
     (lab.folder / "calls.log").unlink(missing_ok=True)
     run = lab.fresh()
-    codes = [disturb(lab, dice, run, ranks, rank, most) for _ in range(dice.randint(1, 2))]
-    lab.must_resume(dice, run)
+    faults = [disturb(lab, dice, run, ranks, rank, most) for _ in range(dice.randint(1, 2))]
+    lab.must_resume(dice, run, best=not any(how in FULL for how, _ in faults))
     names = {0: "gone on", GONE: "cut off"}
-    return ", ".join(sorted({names.get(code, f"exit {code}") for code in codes}))
+    return ", ".join(sorted({names.get(code, f"exit {code}") for _, code in faults}))

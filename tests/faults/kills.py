@@ -23,8 +23,8 @@ def send(job, dice, number):
 
 def check_promise(job, run):
     """A run that says up to which step it is kept is kept up to there."""
-    said = re.search(r"stopped after step (\d+)", job.output())
-    if said and os.readlink(run / "latest") != f"step_{int(said[1]):08d}":
+    said = re.search(r"checkpoint \S*step_(\d+); go on", job.output())
+    if said and os.readlink(run / "latest") != f"step_{said[1]}":
         raise AssertionError(f"{job}: '{said[0]}', but latest is {os.readlink(run / 'latest')}")
 
 

@@ -20,6 +20,7 @@ DATA = "synthetic,train=96,test=40"
 OPTIONS = ["--data", DATA, "--grains", "8", "--steps", STEPS,
            "--checkpoint-every", f"{EVERY}steps", "--eval-every", f"{EVALUATE}steps",
            "--threads", 1, "--comm-core", "none", "--quiet"]
+WEIGHTS = FILES[:2]
 NET = HERE / "tiny.net"
 RANKS = (1, 1, 2, 3)
 SENTENCE = re.compile(r"^tutti[ :]", re.M)
@@ -85,25 +86,26 @@ class Lab:
             raise AssertionError(f"exit {code} without a sentence: {job}\n{output[-2000:]}")
         return code
 
-    def must_equal_whole(self, run, metrics=True):
-        """The last checkpoint, the best one and the metrics are those of the undisturbed run."""
-        for link in ("latest", "best"):
+    def must_equal_whole(self, run, metrics=True, best=True):
+        """The last checkpoint, the best one and the metrics are those of the undisturbed run. After a
+        full disk the best is one of those that had room."""
+        for link in ("latest", "best") if best else ("latest",):
             mine, other = os.readlink(run / link), os.readlink(self.whole / link)
             if mine != other:
                 raise AssertionError(f"{run}/{link} is {mine}, not {other}")
-        for name in FILES:
+        if not (run / "best" / "state.json").exists():
+            raise AssertionError(f"{run}/best is no checkpoint")
+        for name in FILES if best else WEIGHTS:
             if (run / "latest" / name).read_bytes() != (self.whole / "latest" / name).read_bytes():
                 raise AssertionError(f"{run}/latest/{name} is not that of the undisturbed run")
-        if not metrics:
-            return
-        for read, name in (rows, "metrics.jsonl"), (records, "metrics.csv"):
+        for read, name in ((rows, "metrics.jsonl"), (records, "metrics.csv")) if metrics else ():
             if read(run / name) != read(self.whole / name):
                 raise AssertionError(f"{run}/{name} is not that of the undisturbed run")
 
-    def must_resume(self, dice, run, codes=frozenset({0})):
+    def must_resume(self, dice, run, **how):
         """Going on, on any number of ranks, leads where the undisturbed run went."""
-        self.expect(self.resume(run, dice.choice(RANKS)), codes)
-        self.must_equal_whole(run)
+        self.expect(self.resume(run, dice.choice(RANKS)), {0})
+        self.must_equal_whole(run, **how)
 
 
 def rows(path):
@@ -113,7 +115,7 @@ def rows(path):
     except ValueError as problem:
         raise AssertionError(f"{path}: {problem}") from None
     return [{k: v for k, v in row.items() if k not in ("time", "sum", "crc")} for row in found
-            if row.get("phase") in ("train", "test")]
+            if row.get("phase") in ("train", "val", "test")]
 
 
 TIMES = ("seconds", "samples_per_s", "data_wait_s", "comm_exposed_s")
