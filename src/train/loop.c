@@ -270,10 +270,12 @@ static tutti_status save(tutti_run *run, loop *l)
 
 static tutti_status save_last(tutti_run *run, loop *l)
 {
+    const tutti_score score = run->score; /* a try that fails takes the best out of it */
     TUTTI_TRY(save(run, l));
     TUTTI_TRY(tutti_saving_end(&l->saving, run));
     for (int i = 1; i < LAST_TRIES && l->saving.owes; i++) {
         sleep(1);
+        run->score = score;
         TUTTI_TRY(save(run, l));
         TUTTI_TRY(tutti_saving_end(&l->saving, run));
     }
