@@ -244,6 +244,24 @@ static void a_damaged_row_costs_no_other(void **state)
     }
 }
 
+static void rows_that_are_gone_are_missed(void **state)
+{
+    const scratch *dir = *state;
+    static const struct {
+        const char *damage, *says;
+    } cases[] = {
+        {"sed -i 3d metrics.jsonl",
+         "metrics.jsonl': the rows of 1 step are missing, from step 3 on"},
+        {"sed -i '5,$d' metrics.jsonl", "the rows of 3 steps are missing, from step 5 on"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heard h;
+        resume_after(dir, cases[i].damage, 7, &h);
+        assert_int_equal(h.lines, 1);
+        if (!strstr(h.last, cases[i].says)) fail_msg("%s", h.last);
+    }
+}
+
 static void every_damaged_bit_is_noticed(void **state)
 {
     (void)state;
@@ -354,10 +372,11 @@ static void traces_of_all_ranks_are_one_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(strings_and_numbers_are_json),           TEST(rows_have_the_promised_shape),
-        TEST(a_resumed_run_goes_on_in_its_files),     TEST(a_damaged_row_costs_no_other),
-        TEST(every_damaged_bit_is_noticed),           TEST(rows_wait_for_room_on_the_disk),
-        TEST(a_directory_that_is_not_there_is_named), TEST(traces_of_all_ranks_are_one_json),
+        TEST(strings_and_numbers_are_json),       TEST(rows_have_the_promised_shape),
+        TEST(a_resumed_run_goes_on_in_its_files), TEST(a_damaged_row_costs_no_other),
+        TEST(rows_that_are_gone_are_missed),      TEST(every_damaged_bit_is_noticed),
+        TEST(rows_wait_for_room_on_the_disk),     TEST(a_directory_that_is_not_there_is_named),
+        TEST(traces_of_all_ranks_are_one_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

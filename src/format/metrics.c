@@ -48,6 +48,7 @@ typedef struct sorting {
     char path[KINDS][PATH_BYTES], aside_path[PATH_BYTES]; /* of 'to' and 'aside' */
     tutti_string record;
     int64_t lines, damaged, first_damaged;
+    int64_t step, missing, first_missing; /* the last one's; steps without a row */
 } sorting;
 
 static tutti_status open_sorting(sorting *s, const tutti_metrics *m, const char *run)
@@ -100,12 +101,23 @@ static tutti_status set_aside(sorting *s, const char *line, size_t length)
     return line[length - 1] == '\n' ? TUTTI_OK : put(s->aside, s->aside_path, "\n", 1);
 }
 
+/* Whole lines can be gone, too: every step has its row, from the first one's on. */
+static void go_to(sorting *s, int64_t step)
+{
+    const int64_t gap = s->step ? step - s->step - 1 : 0;
+    if (gap > 0 && !s->missing) s->first_missing = s->step + 1;
+    if (gap > 0) s->missing += gap;
+    s->step = step;
+}
+
 static tutti_status sort_line(sorting *s, const char *line, size_t length, int64_t last)
 {
     int64_t step = 0;
     s->lines++;
     if (!tutti_metrics_line_is_whole(line, length, &step)) return set_aside(s, line, length);
-    return step <= last ? keep_line(s, line, length) : TUTTI_OK;
+    if (step > last) return TUTTI_OK;
+    go_to(s, step);
+    return keep_line(s, line, length);
 }
 
 static tutti_status sort_lines(sorting *s, int64_t last)
@@ -118,6 +130,7 @@ static tutti_status sort_lines(sorting *s, int64_t last)
     for (ssize_t n; s->from && !status && (n = getline(&line, &room, s->from)) > 0;)
         status = sort_line(s, line, (size_t)n, last);
     free(line);
+    if (s->step) go_to(s, last + 1);
     return status;
 }
 
@@ -135,16 +148,25 @@ static tutti_status take_place(sorting *s, const tutti_metrics *m)
     return TUTTI_OK;
 }
 
+static void complain(const sorting *s, const tutti_metrics *m)
+{
+    const char *path = m->outputs[JSONL].path;
+    if (s->damaged)
+        tutti_warn(m->log, "'%s': line %lld%s damaged and left out; see '%s'", path,
+                   (long long)s->first_damaged, s->damaged > 1 ? " and others are" : " is",
+                   s->aside_path);
+    else if (s->missing)
+        tutti_warn(m->log, "'%s': the rows of %lld step%s are missing, from step %lld on", path,
+                   (long long)s->missing, s->missing > 1 ? "s" : "", (long long)s->first_missing);
+}
+
 static tutti_status go_on(const tutti_metrics *m, const char *run, int64_t last)
 {
     sorting s = {0};
     tutti_status status = open_sorting(&s, m, run);
     if (!status) status = sort_lines(&s, last);
     if (!status) status = take_place(&s, m);
-    if (!status && s.damaged)
-        tutti_warn(m->log, "'%s': line %lld%s damaged and left out; see '%s'",
-                   m->outputs[JSONL].path, (long long)s.first_damaged,
-                   s.damaged > 1 ? " and others are" : " is", s.aside_path);
+    if (!status) complain(&s, m);
     close_sorting(&s);
     return status;
 }
