@@ -58,7 +58,8 @@ ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t count, off_t offset)
 
 /* ---- A small run -------------------------------------------------------------------------- */
 
-static const tutti_tensor_spec model_specs[] = {{"fc1.weight", 2, {4, 3}}, {"fc1.bias", 1, {4}}};
+static const tutti_tensor_spec model_specs[] = {{"fc1.weight", 2, {4, 3}, TUTTI_F32},
+                                                {"fc1.bias", 1, {4}, TUTTI_F32}};
 
 static int64_t best_so_far; /* the step; -1: none */
 static int warnings;

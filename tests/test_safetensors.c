@@ -31,11 +31,11 @@ static int close_dir(void **state)
 }
 
 static const tutti_tensor_spec specs[] = {
-    {"conv1.weight", 4, {3, 2, 2, 2}},
-    {"conv1.bias", 1, {3}},
-    {"empty", 2, {0, 7}},
-    {"scale", 0, {0}},
-    {"fc.\"odd\"\\\n", 2, {2, 5}},
+    {"conv1.weight", 4, {3, 2, 2, 2}, TUTTI_F32},
+    {"conv1.bias", 1, {3}, TUTTI_F32},
+    {"empty", 2, {0, 7}, TUTTI_F32},
+    {"scale", 0, {0}, TUTTI_F32},
+    {"fc.\"odd\"\\\n", 2, {2, 5}, TUTTI_F32},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -168,13 +168,14 @@ static void impossible_lists_are_refused(void **state)
         tutti_tensor_spec list[2];
         const char *sentence;
     } bad[] = {
-        {{{"", 1, {1}}, {"b", 1, {1}}}, "'' cannot be the name of a tensor"},
-        {{{"a", 1, {1}}, {"a", 1, {2}}}, "two tensors have the name 'a'"},
-        {{{"a", 1, {-1}}, {"b", 1, {2}}}, "tensor 'a' cannot have extent -1"},
-        {{{"a", 2, {INT64_MAX, 2}}, {"b", 1, {2}}},
+        {{{"", 1, {1}, TUTTI_F32}, {"b", 1, {1}, TUTTI_F32}}, "'' cannot be the name of a tensor"},
+        {{{"a", 1, {1}, TUTTI_F32}, {"a", 1, {2}, TUTTI_F32}}, "two tensors have the name 'a'"},
+        {{{"a", 1, {-1}, TUTTI_F32}, {"b", 1, {2}, TUTTI_F32}}, "tensor 'a' cannot have extent -1"},
+        {{{"a", 2, {INT64_MAX, 2}, TUTTI_F32}, {"b", 1, {2}, TUTTI_F32}},
          "tensor 'a' cannot have extent 9223372036854775807"},
-        {{{"a", 9, {1}}, {"b", 1, {2}}}, "tensor 'a' has 9 dimensions, not 0 to 8"},
-        {{{"__metadata__", 1, {1}}, {"b", 1, {2}}},
+        {{{"a", 9, {1}, TUTTI_F32}, {"b", 1, {2}, TUTTI_F32}},
+         "tensor 'a' has 9 dimensions, not 0 to 8"},
+        {{{"__metadata__", 1, {1}, TUTTI_F32}, {"b", 1, {2}, TUTTI_F32}},
          "'__metadata__' cannot be the name of a tensor"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -328,16 +329,43 @@ static void other_types_are_converted(void **state)
     assert_true(isinf(got[6]) && got[6] < 0 && isnan(got[7]));
 }
 
+static void counts_are_whole_numbers_for_others(void **state)
+{
+    (void)state;
+    const tutti_tensor_spec list[] = {{"steps", 0, {0}, TUTTI_I64}, {"a", 1, {2}, TUTTI_F32}};
+    const char *path = scratch_file(&dir, "counts.safetensors");
+    const float steps = 50000, a[] = {1.5f, -2};
+    tutti_safetensors_layout *layout = NULL;
+    tutti_safetensors_writer *w = NULL;
+    tutti_safetensors *f = NULL;
+    float got[2];
+    assert_int_equal(tutti_safetensors_layout_create(&layout, list, 2), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_writer_open(&w, path, layout, true), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_write(w, 0, 0, &steps, 1), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_write(w, 1, 0, a, 2), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_writer_close(&w), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_open(&f, path), TUTTI_OK);
+    assert_int_equal(tutti_safetensors_tensor(f, 0)->spec.dtype, TUTTI_I64);
+    assert_int_equal(tutti_safetensors_tensor(f, 0)->end - tutti_safetensors_tensor(f, 0)->begin,
+                     8);
+    assert_int_equal(tutti_safetensors_read(f, 0, 0, got, 1), TUTTI_OK);
+    assert_true(got[0] == steps);
+    assert_int_equal(tutti_safetensors_read(f, 1, 0, got, 2), TUTTI_OK);
+    assert_memory_equal(got, a, sizeof a);
+    tutti_safetensors_close(&f);
+    tutti_safetensors_layout_destroy(&layout);
+}
+
 static void integers_are_no_weights(void **state)
 {
     (void)state;
     const char *path = scratch_file(&dir, "int.safetensors");
     float value;
     tutti_safetensors *f = NULL;
-    write_raw(path, "{\"n\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}", 8, 0);
+    write_raw(path, "{\"n\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, 0);
     assert_int_equal(tutti_safetensors_open(&f, path), TUTTI_OK);
     assert_int_equal(tutti_safetensors_read(f, 0, 0, &value, 1), TUTTI_DATA);
-    assert_non_null(strstr(tutti_message(), "tensor 'n': has type I64"));
+    assert_non_null(strstr(tutti_message(), "tensor 'n': has type I32"));
     tutti_safetensors_close(&f);
 }
 
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(damage_is_named),
         cmocka_unit_test(no_damage_crashes),
         cmocka_unit_test(other_types_are_converted),
+        cmocka_unit_test(counts_are_whole_numbers_for_others),
         cmocka_unit_test(integers_are_no_weights),
         cmocka_unit_test(a_writer_of_another_directory_is_told),
     };

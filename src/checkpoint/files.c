@@ -116,7 +116,7 @@ static uint64_t place_of(const part *p, int tensor, int64_t element)
     return (tutti_safetensors_layout_begin(p->layout, tensor) - data) / NUMBER + (uint64_t)element;
 }
 
-static void account(part *p, int tensor, int64_t first, const float *values, int64_t count)
+static void account(part *p, int tensor, int64_t first, const void *values, int64_t count)
 {
     const uint64_t offset =
         tutti_safetensors_layout_begin(p->layout, tensor) + (uint64_t)first * NUMBER;
@@ -124,6 +124,19 @@ static void account(part *p, int tensor, int64_t first, const float *values, int
     if (offset != p->hashed) return;
     tutti_hash_add(p->hash, values, (size_t)count * NUMBER);
     p->hashed += (uint64_t)count * NUMBER;
+}
+
+/* As they are in the file: an int64 is two numbers there. */
+static void account_values(part *p, int tensor, int64_t first, const float *values, int64_t count)
+{
+    if (tutti_safetensors_layout_tensor(p->layout, tensor)->dtype == TUTTI_F32) {
+        account(p, tensor, first, values, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t whole = (int64_t)values[i];
+        account(p, tensor, 2 * (first + i), &whole, 2);
+    }
 }
 
 tutti_status tutti_checkpoint_write(tutti_checkpoint *checkpoint, tutti_checkpoint_part which,
@@ -135,7 +148,7 @@ tutti_status tutti_checkpoint_write(tutti_checkpoint *checkpoint, tutti_checkpoi
         const int64_t most = CHUNK_BYTES / NUMBER, left = count - done;
         const int64_t n = left < most ? left : most;
         TUTTI_TRY(tutti_safetensors_write(p->writer, tensor, first + done, values + done, n));
-        account(p, tensor, first + done, values + done, n);
+        account_values(p, tensor, first + done, values + done, n);
         done += n;
     }
     return TUTTI_OK;

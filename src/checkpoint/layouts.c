@@ -6,7 +6,8 @@
 
 static tutti_tensor_spec spec_of(const tutti_param *p, const char *name)
 {
-    tutti_tensor_spec spec = {.name = name, .dims = p->dim_count};
+    tutti_tensor_spec spec = {
+        .name = name, .dims = p->dim_count, .dtype = p->counts ? TUTTI_I64 : TUTTI_F32};
     for (int d = 0; d < p->dim_count; d++) spec.shape[d] = p->dims[d];
     return spec;
 }

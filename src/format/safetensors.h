@@ -22,7 +22,7 @@ enum { TUTTI_TENSOR_MAX_DIMS = 8 };
 // clang-format off
 #define TUTTI_DTYPE_MAP(X)                                                          \
     X(F32, 4, from_f32)  X(F64, 8, from_f64)  X(F16, 2, from_f16)  X(BF16, 2, from_bf16) \
-    X(I64, 8, NULL)      X(I32, 4, NULL)      X(I16, 2, NULL)      X(I8, 1, NULL)        \
+    X(I64, 8, from_i64)  X(I32, 4, NULL)      X(I16, 2, NULL)      X(I8, 1, NULL)        \
     X(U64, 8, NULL)      X(U32, 4, NULL)      X(U16, 2, NULL)      X(U8, 1, NULL)        \
     X(BOOL, 1, NULL)     X(F8_E4M3, 1, NULL)  X(F8_E5M2, 1, NULL)
 // clang-format on
@@ -33,11 +33,12 @@ typedef enum tutti_dtype {
         TUTTI_DTYPE_COUNT
 } tutti_dtype;
 
-/* A tensor's name and shape. Without dimensions it is a scalar. */
+/* A tensor's name, shape and type. Without dimensions it is a scalar. */
 typedef struct tutti_tensor_spec {
     const char *name;
     int dims;
     int64_t shape[TUTTI_TENSOR_MAX_DIMS];
+    tutti_dtype dtype; /* F32, the default, or I64 of a file to be written */
 } tutti_tensor_spec;
 
 int64_t tutti_tensor_elements(const tutti_tensor_spec *spec);
@@ -47,8 +48,8 @@ char *tutti_tensor_shape_text(const tutti_tensor_spec *spec, char *out, size_t s
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* Where everything goes in a file of F32 tensors. Copies the list. Fails (TUTTI_ARGUMENT) on an
- * empty or repeated name and on a shape that is negative or too large. */
+/* Where everything goes in a file of tensors. Copies the list. Fails (TUTTI_ARGUMENT) on an
+ * empty or repeated name, on a shape that is negative or too large, and on another type. */
 typedef struct tutti_safetensors_layout tutti_safetensors_layout;
 tutti_status tutti_safetensors_layout_create(tutti_safetensors_layout **out,
                                              const tutti_tensor_spec *tensors,
@@ -74,7 +75,8 @@ tutti_status tutti_safetensors_writer_open(tutti_safetensors_writer **out, const
                                            const tutti_safetensors_layout *layout,
                                            bool first) TUTTI_MUST_CHECK;
 
-/* Writes elements first .. first+count-1 of tensor number 'tensor' of the layout. */
+/* Writes elements first .. first+count-1 of tensor number 'tensor' of the layout; those of an I64
+ * tensor are whole numbers. */
 tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tensor, int64_t first,
                                      const float *values, int64_t count) TUTTI_MUST_CHECK;
 
@@ -88,8 +90,7 @@ typedef struct tutti_safetensors tutti_safetensors;
 
 typedef struct tutti_tensor_info {
     tutti_tensor_spec spec; /* the name belongs to the file's handle */
-    tutti_dtype dtype;
-    uint64_t begin, end; /* bytes of the file */
+    uint64_t begin, end;    /* bytes of the file */
 } tutti_tensor_info;
 
 /* Reads and checks the whole header: lengths, names, types, shapes, offsets without gaps or
@@ -106,8 +107,8 @@ int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* 
 /* An entry of the header's "__metadata__"; NULL: none. */
 const char *tutti_safetensors_metadata(const tutti_safetensors *file, const char *key);
 
-/* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16 and F64 are converted
- * (F64 rounds to nearest). A range beyond the tensor's end and a type that weights cannot have are
+/* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16, F64 and I64 are
+ * converted (F64 and I64 round to nearest). A range beyond the tensor's end and a type that weights cannot have are
  * TUTTI_DATA. */
 tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, int64_t first,
                                     float *values, int64_t count) TUTTI_MUST_CHECK;

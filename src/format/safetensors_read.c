@@ -47,6 +47,15 @@ static void from_f64(float *to, const unsigned char *from, int count)
     }
 }
 
+static void from_i64(float *to, const unsigned char *from, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int64_t value;
+        memcpy(&value, from + 8 * i, sizeof value);
+        to[i] = (float)value;
+    }
+}
+
 static void from_bf16(float *to, const unsigned char *from, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -141,7 +150,7 @@ static tutti_status read_offsets(tutti_tensor_info *t, const tutti_safetensors *
                           "'%s': tensor '%s': bytes %" PRId64 " to %" PRId64
                           " are not in the file, which has %" PRId64 " bytes of data",
                           f->path, t->spec.name, first, last, data_bytes);
-    const int64_t wanted = tutti_tensor_elements(&t->spec) * types[t->dtype].bytes;
+    const int64_t wanted = tutti_tensor_elements(&t->spec) * types[t->spec.dtype].bytes;
     if (last - first != wanted)
         return tutti_fail(TUTTI_DATA,
                           "'%s': tensor '%s': has %" PRId64 " bytes, but its shape needs %" PRId64,
@@ -157,7 +166,7 @@ static tutti_status read_tensor(tutti_tensor_info *t, const tutti_safetensors *f
     if (!*name) return bad_tensor(f, name, "a tensor needs a name");
     if (!json_is_object(entry)) return bad_tensor(f, name, "is not described by an object");
     t->spec.name = name;
-    TUTTI_TRY(read_dtype(&t->dtype, f, name, entry));
+    TUTTI_TRY(read_dtype(&t->spec.dtype, f, name, entry));
     TUTTI_TRY(read_shape(&t->spec, f, entry));
     return read_offsets(t, f, entry);
 }
@@ -314,11 +323,11 @@ static tutti_status read_converted(const tutti_safetensors *file, const tutti_te
                                    uint64_t offset, float *values, int64_t count)
 {
     unsigned char chunk[CHUNK * 8];
-    const int size = types[t->dtype].bytes;
+    const int size = types[t->spec.dtype].bytes;
     while (count > 0) {
         const int n = count < CHUNK ? (int)count : CHUNK;
         TUTTI_TRY(tutti_file_read_at(file->fd, file->path, chunk, (size_t)(n * size), offset));
-        types[t->dtype].convert(values, chunk, n);
+        types[t->spec.dtype].convert(values, chunk, n);
         values += n;
         count -= n;
         offset += (uint64_t)(n * size);
@@ -333,13 +342,13 @@ tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, i
     const int64_t elements = tutti_tensor_elements(&t->spec);
     if (first < 0 || count < 0 || first > elements || count > elements - first)
         return bad_tensor(file, t->spec.name, "is shorter than what was asked for");
-    if (!types[t->dtype].convert)
+    if (!types[t->spec.dtype].convert)
         return tutti_fail(TUTTI_DATA,
-                          "'%s': tensor '%s': has type %s; weights have F32, F64, F16 or BF16",
-                          file->path, t->spec.name, types[t->dtype].name);
+                          "'%s': tensor '%s': has type %s; weights have F32, F64, F16, BF16 or I64",
+                          file->path, t->spec.name, types[t->spec.dtype].name);
 
-    const uint64_t offset = t->begin + (uint64_t)first * (uint64_t)types[t->dtype].bytes;
-    if (t->dtype == TUTTI_F32)
+    const uint64_t offset = t->begin + (uint64_t)first * (uint64_t)types[t->spec.dtype].bytes;
+    if (t->spec.dtype == TUTTI_F32)
         return tutti_file_read_at(file->fd, file->path, values, (size_t)count * sizeof *values,
                                   offset);
     return read_converted(file, t, offset, values, count);

@@ -48,6 +48,11 @@ char *tutti_tensor_shape_text(const tutti_tensor_spec *spec, char *out, size_t s
     return out;
 }
 
+static uint64_t element_bytes(const tutti_tensor_spec *spec)
+{
+    return spec->dtype == TUTTI_I64 ? sizeof(int64_t) : sizeof(float);
+}
+
 /* ---- Layout ------------------------------------------------------------------------------- */
 
 static tutti_status check_spec(const tutti_tensor_spec *spec)
@@ -58,6 +63,8 @@ static tutti_status check_spec(const tutti_tensor_spec *spec)
     if (spec->dims < 0 || spec->dims > TUTTI_TENSOR_MAX_DIMS)
         return tutti_fail(TUTTI_ARGUMENT, "tensor '%s' has %d dimensions, not 0 to %d", spec->name,
                           spec->dims, TUTTI_TENSOR_MAX_DIMS);
+    if (spec->dtype != TUTTI_F32 && spec->dtype != TUTTI_I64)
+        return tutti_fail(TUTTI_ARGUMENT, "tensor '%s' is neither F32 nor I64", spec->name);
     int64_t elements = 1;
     for (int d = 0; d < spec->dims; d++) {
         const int64_t extent = spec->shape[d];
@@ -93,7 +100,8 @@ static void describe_tensor(tutti_string *header, const tutti_tensor_spec *spec,
                             uint64_t end)
 {
     tutti_json_key(header, spec->name);
-    tutti_string_printf(header, "{\"dtype\":\"F32\",\"shape\":[");
+    tutti_string_printf(header, "{\"dtype\":\"%s\",\"shape\":[",
+                        spec->dtype == TUTTI_I64 ? "I64" : "F32");
     for (int d = 0; d < spec->dims; d++)
         tutti_string_printf(header, "%s%" PRId64, d ? "," : "", spec->shape[d]);
     tutti_string_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
@@ -127,8 +135,8 @@ static tutti_status copy_specs(tutti_safetensors_layout *layout, const tutti_ten
         layout->tensors[i] = tensors[i];
         layout->tensors[i].name = name;
         layout->count = i + 1;
-        layout->begin[i + 1] =
-            layout->begin[i] + (uint64_t)tutti_tensor_elements(&tensors[i]) * sizeof(float);
+        layout->begin[i + 1] = layout->begin[i] + (uint64_t)tutti_tensor_elements(&tensors[i]) *
+                                                      element_bytes(&tensors[i]);
         if (layout->begin[i + 1] > (uint64_t)most_elements * sizeof(float))
             return tutti_fail(TUTTI_ARGUMENT, "the tensors up to '%s' are too large together",
                               tensors[i].name);
@@ -227,6 +235,17 @@ out:
     return s;
 }
 
+static tutti_status write_whole_numbers(tutti_safetensors_writer *w, uint64_t at,
+                                        const float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t value = (int64_t)values[i];
+        TUTTI_TRY(tutti_file_write_at(w->fd, w->path, &value, sizeof value,
+                                      at + (uint64_t)i * sizeof value));
+    }
+    return TUTTI_OK;
+}
+
 tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tensor, int64_t first,
                                      const float *values, int64_t count)
 {
@@ -234,8 +253,11 @@ tutti_status tutti_safetensors_write(tutti_safetensors_writer *writer, int tenso
     TUTTI_ASSERT(tensor >= 0 && tensor < layout->count);
     const int64_t elements = tutti_tensor_elements(&layout->tensors[tensor]);
     TUTTI_ASSERT(first >= 0 && count >= 0 && first <= elements && count <= elements - first);
+    const tutti_tensor_spec *spec = &layout->tensors[tensor];
+    const uint64_t at = layout->begin[tensor] + (uint64_t)first * element_bytes(spec);
+    if (spec->dtype == TUTTI_I64) return write_whole_numbers(writer, at, values, count);
     return tutti_file_write_at(writer->fd, writer->path, values, (size_t)count * sizeof *values,
-                               layout->begin[tensor] + (uint64_t)first * sizeof *values);
+                               at);
 }
 
 tutti_status tutti_safetensors_writer_close(tutti_safetensors_writer **writer)
