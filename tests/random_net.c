@@ -263,6 +263,16 @@ static bool make_shuffle(maker *m, int from)
     return true;
 }
 
+static bool make_layerscale(maker *m, int from)
+{
+    static const char *const inits[] = {"0.5", "1", "-2"};
+    begin(m, "layerscale", from);
+    say(m, " init=%s", ONE_OF(m, inits));
+    m->trains = true;
+    end(m, from);
+    return true;
+}
+
 static bool make_dropout(maker *m, int from)
 {
     static const char *const rates[] = {"0", "0.1", "0.25", "0.5", "0.5", "0.9"};
@@ -403,9 +413,9 @@ static int some_value(maker *m)
 static void make_layer(maker *m)
 {
     static bool (*const makers[])(maker *, int) = {
-        make_conv, make_conv,       make_conv,    make_conv,      make_fc,  make_fc,
-        make_pool, make_activation, make_dropout, make_lrn,       make_add, make_concat,
-        make_mul,  make_slice,      make_shuffle, make_batchnorm,
+        make_conv, make_conv,       make_conv,    make_conv,      make_fc,         make_fc,
+        make_pool, make_activation, make_dropout, make_lrn,       make_add,        make_concat,
+        make_mul,  make_slice,      make_shuffle, make_batchnorm, make_layerscale,
     };
     for (int tries = 0; tries < 20; tries++)
         if (ONE_OF(m, makers)(m, some_value(m))) return;

@@ -185,6 +185,9 @@ void tanh_backward(const work *w)
 
 /* ---- activations whose derivative is known by x only ---- */
 
+/* Below this functions of src/kernel/isa/math.h may be zero: their factors would be subnormal. */
+#define CURVE_ZERO 0x1p-117
+
 /* f(x), its first two derivatives, and how large the terms of the first are. */
 typedef struct curve {
     double y, slope, bend, size;
@@ -196,7 +199,8 @@ static void curve_forward(const work *w, curve (*of)(double))
     for (size_t i = 0; i < value_count(x); i++) {
         const curve at = of(x->v[i]);
         w->out->v[i] = at.y;
-        w->out->v_error[i] = square(at.slope) * x->v_error[i] + square(CURVE_ERROR * U * at.y);
+        w->out->v_error[i] =
+            square(at.slope) * x->v_error[i] + square(CURVE_ERROR * U * at.y) + square(CURVE_ZERO);
     }
 }
 
@@ -208,7 +212,7 @@ static void curve_backward(const work *w, curve (*of)(double))
         const double d = w->out->d[i];
         add_d(x, i, d * at.slope,
               square(at.slope) * w->out->d_error[i] + square(d * at.bend) * x->v_error[i] +
-                  square(CURVE_ERROR * U * d * at.size));
+                  square(CURVE_ERROR * U * d * at.size) + square(CURVE_ZERO * d));
     }
 }
 
@@ -495,6 +499,37 @@ void mul_backward(const work *w)
                   square(other->v[j]) * w->out->d_error[i] +
                       square(w->out->d[i]) * other->v_error[j] + of_sum(terms, d));
         }
+    }
+}
+
+/* ---- layer scale ---- */
+
+static double scale_at(const work *w, size_t i)
+{
+    return w->weight->v[i / (size_t)(w->out->h * w->out->w)];
+}
+
+void layerscale_forward(const work *w)
+{
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        w->out->v[i] = scale_at(w, i) * w->in[0]->v[i];
+        w->out->v_error[i] =
+            square(scale_at(w, i)) * w->in[0]->v_error[i] + of_sum(1, w->out->v[i]);
+    }
+}
+
+void layerscale_backward(const work *w)
+{
+    const size_t pixels = (size_t)(w->out->h * w->out->w);
+    value *x = w->in[0];
+    tensor *t = w->weight;
+    t->terms += (double)pixels;
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double d = w->out->d[i], factor = scale_at(w, i);
+        add_d(x, i, factor * d, square(factor) * w->out->d_error[i] + of_sum(1, factor * d));
+        t->d[i / pixels] += d * x->v[i];
+        t->size[i / pixels] += fabs(d * x->v[i]);
+        t->error[i / pixels] += square(x->v[i]) * w->out->d_error[i] + square(d) * x->v_error[i];
     }
 }
 

@@ -36,6 +36,7 @@ static const kind kinds[] = {
     {"sigmoid", NO_ARGUMENT, false, shape_same, sigmoid_forward, sigmoid_backward},
     {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},
     {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
+    {"layerscale", NO_ARGUMENT, true, shape_same, layerscale_forward, layerscale_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"batchnorm", NO_ARGUMENT, true, shape_same, NULL, NULL},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
@@ -104,6 +105,10 @@ static void add_parameters(reference_net *net, op *o)
 {
     const value *in = &net->values[0][o->from[0]];
     const size_t features = (size_t)o->features;
+    if (o->kind->shape == shape_same) { /* one for each channel */
+        o->weight = add_parameter(net, (size_t)in->c);
+        return;
+    }
     const bool windows = o->kind->shape == shape_conv;
     const size_t rows =
         windows ? (size_t)(in->c / o->groups * o->kernel[0] * o->kernel[1]) : value_count(in);

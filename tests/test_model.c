@@ -67,6 +67,7 @@ static const char excited[] = "input 3 6 6\n"
                               "rest slice end=4 from=sum\n"
                               "cat concat half rest relu\n"
                               "turn shuffle 4\n"
+                              "scaled layerscale init=0.5\n"
                               "f fc 5\n"
                               "loss softmax\n";
 
