@@ -63,7 +63,7 @@ static const cli_option options[] = {
     {"augment",            CLI_CHOICE, TO(augment), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "crop and flip, in the data set's way"},
     {"dropout",            CLI_CHOICE, TO(dropout), .choices = "off|on", .unset = -1, .otherwise = "on",
-     .help = "off: dropout layers do nothing, for comparisons"},
+     .help = "off: dropout and stochastic depth do nothing, for comparisons"},
     {"skip-bad",           CLI_SWITCH, TO(skip_bad), .unset = -1,
      .help = "replace damaged samples instead of stopping"},
     {"resume|snapshot|restart-dir", CLI_TEXT, TO(resume), .value = "RUN",

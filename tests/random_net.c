@@ -276,7 +276,7 @@ static bool make_layerscale(maker *m, int from)
 static bool make_dropout(maker *m, int from)
 {
     static const char *const rates[] = {"0", "0.1", "0.25", "0.5", "0.5", "0.9"};
-    begin(m, "dropout", from)->elementwise = true;
+    begin(m, one_in(m, 2) ? "dropout" : "stochasticdepth", from)->elementwise = true;
     say(m, " %s", ONE_OF(m, rates));
     end(m, from);
     return true;

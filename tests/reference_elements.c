@@ -313,6 +313,37 @@ void dropout_backward(const work *w)
     }
 }
 
+/* ---- stochastic depth ---- */
+
+static double depth_factor(const work *w)
+{
+    const tutti_random_key key = {.seed = w->mode->seed,
+                                  .purpose = TUTTI_RANDOM_DROPOUT,
+                                  .layer = (uint32_t)w->o->layer,
+                                  .when = w->mode->step,
+                                  .sample = (uint32_t)w->sample->place};
+    if (!w->mode->training) return 1;
+    return tutti_random_u32(&key, 0) < w->o->rate * 0x1p32 ? 0 : 1 / (1 - w->o->rate);
+}
+
+void depth_forward(const work *w)
+{
+    const double factor = depth_factor(w);
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        w->out->v[i] = factor * w->in[0]->v[i];
+        w->out->v_error[i] = square(factor) * w->in[0]->v_error[i] + of_sum(2, w->out->v[i]);
+    }
+}
+
+void depth_backward(const work *w)
+{
+    const double factor = depth_factor(w);
+    for (size_t i = 0; i < value_count(w->out); i++) {
+        const double d = factor * w->out->d[i];
+        add_d(w->in[0], i, d, square(factor) * w->out->d_error[i] + of_sum(2, d));
+    }
+}
+
 /* ---- local response normalisation ---- */
 
 /* Of channel c at one pixel: scale, scale^-beta, and for the way back t = dy y / scale. */

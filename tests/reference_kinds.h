@@ -71,6 +71,7 @@ pass_fn silu_forward, silu_backward, gelu_forward, gelu_backward;
 pass_fn hardswish_forward, hardswish_backward, hardsigmoid_forward, hardsigmoid_backward;
 pass_fn relu6_forward, relu6_backward, leaky_forward, leaky_backward;
 pass_fn relu_forward, relu_backward, sigmoid_forward, sigmoid_backward, tanh_forward, tanh_backward;
+pass_fn depth_forward, depth_backward; /* stochastic depth */
 pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
 pass_fn mul_forward, mul_backward, layerscale_forward, layerscale_backward;
 pass_fn channels_forward, channels_backward; /* slice, shuffle */

@@ -37,6 +37,7 @@ static const kind kinds[] = {
     {"tanh", NO_ARGUMENT, false, shape_same, tanh_forward, tanh_backward},
     {"dropout", RATE, false, shape_same, dropout_forward, dropout_backward},
     {"layerscale", NO_ARGUMENT, true, shape_same, layerscale_forward, layerscale_backward},
+    {"stochasticdepth", RATE, false, shape_same, depth_forward, depth_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"batchnorm", NO_ARGUMENT, true, shape_same, NULL, NULL},
     {"add", NAMES, false, shape_same, join_forward, join_backward},

@@ -68,6 +68,7 @@ static const char excited[] = "input 3 6 6\n"
                               "cat concat half rest relu\n"
                               "turn shuffle 4\n"
                               "scaled layerscale init=0.5\n"
+                              "shallow stochasticdepth 0.3\n"
                               "f fc 5\n"
                               "loss softmax\n";
 

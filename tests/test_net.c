@@ -243,6 +243,17 @@ static void suggestions_that_do_not_fit_are_refused(void **state)
     }
 }
 
+static void noise_is_taken_out(void **state)
+{
+    (void)state;
+    tutti_net *net = parse("input 3\nf fc 3\nd dropout 0.5\ns stochasticdepth 0.2\nl softmax");
+    assert_true(tutti_layer_number(&net->layers[2], "rate", 0) == 0.2);
+    tutti_net_still(net);
+    assert_true(tutti_layer_number(&net->layers[1], "rate", 0) == 0);
+    assert_true(tutti_layer_number(&net->layers[2], "rate", 0) == 0);
+    tutti_net_destroy(&net);
+}
+
 static void mistakes_are_named_with_their_place(void **state)
 {
     (void)state;
@@ -281,6 +292,13 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3\nalpha fc 3\nb fc 3 from=alpah\n", "t.net:3:13: no layer 'alpah' above; did you "
                                                      "mean 'alpha'"},
         {"input 3\na fc 3\nb fc 4\ns add a b\n", "t.net:4:1: s: a is 3x1x1 and b is 4x1x1; they"},
+        {"input 3\na fc 3\nb fc 3\ns mul a b a\n", "t.net:4:1: s: mul has two inputs, not 3"},
+        {"input 3 4 4\na conv 3 kernel=2\ns mul a input\n",
+         "t.net:3:1: s: a is 3x3x3 and input is 3x4x4; they must be equal, or one of them 3x1x1"},
+        {"input 3 4 4\na slice first=3\n", "t.net:2:1: a: channels first=3 to end=3"},
+        {"input 3 4 4\na slice first=1 end=4\n", "t.net:2:1: a: channels first=1 to end=4"},
+        {"input 3 4 4\na shuffle 2\n", "t.net:2:1: a: 2 groups must divide its 3 input"},
+        {"input 3 4 4\na stochasticdepth 1\n", "t.net:2:19: 1 is not between 0 and"},
         {"input 3\na fc 3\ns add a\n", "t.net:3:8: add wants the names of two or more layers"},
         {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
         {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
@@ -348,6 +366,7 @@ int main(void)
         cmocka_unit_test(defaults_are_kept_with_their_place),
         cmocka_unit_test(suggestions_fill_up_with_the_usual),
         cmocka_unit_test(suggestions_that_do_not_fit_are_refused),
+        cmocka_unit_test(noise_is_taken_out),
         cmocka_unit_test(mistakes_are_named_with_their_place),
         cmocka_unit_test(nets_are_found_by_name_and_path),
     };

@@ -48,7 +48,7 @@ typedef struct tutti_train_options {
     int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch size */
     int shuffle;         /* 0: the order of the data set in every epoch [1] */
     int augment;         /* 0: training samples look like test samples [1] */
-    int dropout;         /* 0: dropout layers do nothing, for comparisons [1] */
+    int dropout;         /* 0: dropout and stochastic depth do nothing, for comparisons [1] */
     int skip_bad;        /* 1: replace damaged samples instead of stopping [0] */
     const char *init;    /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
     const char *resume;  /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
