@@ -131,16 +131,35 @@ static bool spend(maker *m, double macs)
 }
 
 /* Slides a window over the value; false if it does not fit. */
-static bool slide(const random_layer *in, const int kernel[2], const int stride[2],
-                  const int pad[2], const int dilation[2], int out[2])
+typedef struct random_window {
+    int kernel[2], stride[2], pad[2], pad_end[2], dilation[2];
+    bool ceil;
+} random_window;
+
+static bool slide(const random_layer *in, const random_window *w, int out[2])
 {
     const int size[2] = {in->h, in->w};
     for (int i = 0; i < 2; i++) {
-        const int reach = (kernel[i] - 1) * dilation[i] + 1;
-        if (size[i] + 2 * pad[i] < reach) return false;
-        out[i] = (size[i] + 2 * pad[i] - reach) / stride[i] + 1;
+        const int room =
+            size[i] + w->pad[i] + w->pad_end[i] - (w->kernel[i] - 1) * w->dilation[i] - 1;
+        if (room < 0) return false;
+        out[i] = (room + (w->ceil ? w->stride[i] - 1 : 0)) / w->stride[i] + 1;
+        if (w->ceil && (out[i] - 1) * w->stride[i] >= size[i] + w->pad[i]) out[i]--;
     }
     return true;
+}
+
+/* The same padding on both sides, or now and then other padding at the end. */
+static void some_pad_end(maker *m, random_window *w)
+{
+    const bool other = one_in(m, 5);
+    for (int i = 0; i < 2; i++) w->pad_end[i] = other ? below(m, w->kernel[i]) : w->pad[i];
+}
+
+static void say_pads(maker *m, const random_window *w)
+{
+    if (w->pad[0] + w->pad[1] > 0) say_pair(m, "pad", w->pad);
+    if (memcmp(w->pad, w->pad_end, sizeof w->pad) != 0) say_pair(m, "pad-end", w->pad_end);
 }
 
 /* Two of 1 .. most, mostly equal. */
@@ -163,22 +182,24 @@ static bool make_conv(maker *m, int from)
     const random_layer in = *value_at(m, from);
     const int k = one_in(m, 4) ? in.c : some_channels(m);
     const int groups = one_in(m, 3) ? common_divisor(m, in.c, k) : 1;
-    int kernel[2] = {3, 3}, stride[2] = {1, 1}, pad[2], dilation[2] = {1, 1}, out[2];
-    if (one_in(m, 3)) kernel[0] = kernel[1] = 1;
-    else if (one_in(m, 2)) some_pair(m, 1, 5, kernel);
-    if (one_in(m, 3)) some_pair(m, 1, 3, stride);
-    if (one_in(m, 4)) some_pair(m, 1, 3, dilation);
-    some_pair(m, 0, one_in(m, 8) ? 4 : kernel[0] / 2, pad);
-    if (!slide(&in, kernel, stride, pad, dilation, out)) return false;
-    const double taps = (double)kernel[0] * kernel[1];
+    random_window w = {.kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}};
+    int out[2];
+    if (one_in(m, 3)) w.kernel[0] = w.kernel[1] = 1;
+    else if (one_in(m, 2)) some_pair(m, 1, 5, w.kernel);
+    if (one_in(m, 3)) some_pair(m, 1, 3, w.stride);
+    if (one_in(m, 4)) some_pair(m, 1, 3, w.dilation);
+    some_pair(m, 0, one_in(m, 8) ? 4 : w.kernel[0] / 2, w.pad);
+    some_pad_end(m, &w);
+    if (!slide(&in, &w, out)) return false;
+    const double taps = (double)w.kernel[0] * w.kernel[1];
     if (!spend(m, taps * in.c / groups * k * out[0] * out[1])) return false;
     random_layer *layer = begin(m, "conv", from);
     layer->c = k, layer->h = out[0], layer->w = out[1];
     say(m, " %d", k);
-    say_pair(m, "kernel", kernel);
-    if (stride[0] * stride[1] > 1) say_pair(m, "stride", stride);
-    if (pad[0] + pad[1] > 0) say_pair(m, "pad", pad);
-    if (dilation[0] * dilation[1] > 1) say_pair(m, "dilation", dilation);
+    say_pair(m, "kernel", w.kernel);
+    if (w.stride[0] * w.stride[1] > 1) say_pair(m, "stride", w.stride);
+    say_pads(m, &w);
+    if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
     if (groups > 1) say(m, " groups=%d", groups);
     say_activation(m);
     say_weights(m);
@@ -217,21 +238,25 @@ static bool make_global_pool(maker *m, int from)
 static bool make_pool(maker *m, int from)
 {
     const random_layer in = *value_at(m, from);
-    int kernel[2], stride[2], pad[2], out[2];
+    random_window w = {.dilation = {1, 1}, .ceil = one_in(m, 3)};
+    const bool own = one_in(m, 2), mean = one_in(m, 2);
+    int out[2];
     if (one_in(m, 6)) return make_global_pool(m, from);
-    some_pair(m, 1, 4, kernel);
-    some_pair(m, 1, 3, stride);
-    const bool own = one_in(m, 2);
+    some_pair(m, 1, 4, w.kernel);
+    some_pair(m, 1, 3, w.stride);
     for (int i = 0; i < 2; i++) {
-        if (!own) stride[i] = kernel[i];
-        pad[i] = one_in(m, 3) ? below(m, kernel[i] / 2 + 1) : 0;
+        if (!own) w.stride[i] = w.kernel[i];
+        w.pad[i] = one_in(m, 3) ? below(m, w.kernel[i] / 2 + 1) : 0;
     }
-    if (!slide(&in, kernel, stride, pad, (int[2]){1, 1}, out)) return false;
-    random_layer *layer = begin(m, one_in(m, 2) ? "avgpool" : "maxpool", from);
+    some_pad_end(m, &w);
+    if (!slide(&in, &w, out)) return false;
+    random_layer *layer = begin(m, mean ? "avgpool" : "maxpool", from);
     layer->h = out[0], layer->w = out[1];
-    say_pair(m, "kernel", kernel);
-    if (own) say_pair(m, "stride", stride);
-    if (pad[0] + pad[1] > 0) say_pair(m, "pad", pad);
+    say_pair(m, "kernel", w.kernel);
+    if (own) say_pair(m, "stride", w.stride);
+    say_pads(m, &w);
+    if (w.ceil) say(m, " ceil");
+    if (mean && one_in(m, 3)) say(m, " exclude-pad");
     end(m, from);
     return true;
 }

@@ -30,7 +30,8 @@ typedef struct op {
     int features, groups;
     int first, end; /* channels */
     int kernel[2], stride[2], pad[2], dilation[2];
-    bool global, no_bias;
+    int pad_end[2]; /* -1: as pad */
+    bool global, no_bias, ceil, exclude_pad;
     double rate, alpha, beta, k;
     double slope;     /* 0: the usual one */
     int weight, bias; /* parameters, -1 for none */

@@ -157,6 +157,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     int pair[2];
     double ignored;
     if (read_pair(word, "kernel", o->kernel) || read_pair(word, "stride", o->stride)) return;
+    if (read_pair(word, "pad-end", o->pad_end)) return;
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
@@ -172,6 +173,8 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     else if (read_pair(word, "end", pair)) o->end = pair[0];
     else if (!strncmp(word, "from=", 5)) o->from[0] = value_named(net, word + 5);
     else if (!strcmp(word, "global")) o->global = true;
+    else if (!strcmp(word, "ceil")) o->ceil = true;
+    else if (!strcmp(word, "exclude-pad")) o->exclude_pad = true;
     else if (!strcmp(word, "nobias")) o->no_bias = true;
     else if (!(*activation = kind_named(word))) give_up("no such option", word);
 }
@@ -194,6 +197,7 @@ static void read_layer(reference_net *net, char **words, int count)
             .from = {net->name_count ? net->given[net->name_count - 1] : 0},
             .groups = 1,
             .dilation = {1, 1},
+            .pad_end = {-1, -1},
             .alpha = (double)1e-4f,
             .beta = 0.75,
             .k = 1,

@@ -23,7 +23,11 @@ static void shape_window(op *o, const value *const *in, value *out)
     for (int i = 0; i < 2; i++) {
         if (o->global) o->kernel[i] = size[i];
         const int reach = (o->kernel[i] - 1) * o->dilation[i] + 1;
-        *result[i] = (size[i] + 2 * o->pad[i] - reach) / o->stride[i] + 1;
+        if (o->pad_end[i] < 0) o->pad_end[i] = o->pad[i];
+        const double steps = (double)(size[i] + o->pad[i] + o->pad_end[i] - reach) / o->stride[i];
+        *result[i] = (int)(o->ceil ? ceil(steps) : floor(steps)) + 1;
+        /* none begins in the padding at the end */
+        if (o->ceil && (*result[i] - 1) * o->stride[i] >= size[i] + o->pad[i]) --*result[i];
     }
     out->c = o->features ? o->features : in[0]->c;
 }
@@ -294,10 +298,24 @@ static void max_backward(const work *w, const size_t *place, int n, size_t y)
     add_d(in, best, dy, w->out->d_error[y] + (doubtful ? square(dy) : 0));
 }
 
+/* How many places count: those on the image, or with the padding, but none beyond it. */
+static double divisor(const work *w, int n, size_t y)
+{
+    const op *o = w->o;
+    const int out[2] = {(int)(y / (size_t)w->out->w) % w->out->h, (int)(y % (size_t)w->out->w)};
+    const int size[2] = {w->in[0]->h, w->in[0]->w};
+    int count = 1;
+    for (int i = 0; i < 2; i++) {
+        const int begin = out[i] * o->stride[i] - o->pad[i], end = size[i] + o->pad_end[i];
+        count *= (begin + o->kernel[i] < end ? begin + o->kernel[i] : end) - begin;
+    }
+    return o->exclude_pad ? n : count;
+}
+
 static void mean_forward(const work *w, const size_t *place, int n, size_t y)
 {
     const value *in = w->in[0];
-    const double all = w->o->kernel[0] * w->o->kernel[1];
+    const double all = divisor(w, n, y);
     double size = 0;
     w->out->v[y] = w->out->v_error[y] = 0;
     for (int i = 0; i < n; i++) {
@@ -310,7 +328,7 @@ static void mean_forward(const work *w, const size_t *place, int n, size_t y)
 
 static void mean_backward(const work *w, const size_t *place, int n, size_t y)
 {
-    const double all = w->o->kernel[0] * w->o->kernel[1], d = w->out->d[y] / all;
+    const double all = divisor(w, n, y), d = w->out->d[y] / all;
     for (int i = 0; i < n; i++)
         add_d(w->in[0], place[i], d, w->out->d_error[y] / square(all) + of_sum(2, d));
 }

@@ -179,6 +179,10 @@ static void every_option_is_part_of_the_hash(void **state)
         "e fc 2 from=n\ns add d e\nloss softmax\n",
         "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5\nf fc 2 from=c\nd dropout 0.4\n"
         "e fc 2 from=n\ns add d e\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=0 pad-end=2\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc avgpool kernel=2 pad=1\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc avgpool kernel=2 pad=1 ceil\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc avgpool kernel=2 pad=1 exclude-pad\nf fc 2\nloss softmax\n",
     };
     enum { COUNT = sizeof different / sizeof *different };
     char hashes[COUNT][TUTTI_HASH_HEX], again[TUTTI_HASH_HEX];
@@ -187,7 +191,7 @@ static void every_option_is_part_of_the_hash(void **state)
         for (int k = 0; k < i; k++) assert_string_not_equal(hashes[i], hashes[k]);
     }
     hash_of("# the same, said in other words\ninput 32 9 9\ndefault lr 0.5\n"
-            "c conv 32 kernel=3x3 stride=1 pad=1\nn lrn 5 k=1\nf fc 2\nloss softmax\n",
+            "c conv 32 kernel=3x3 stride=1 pad=1 pad-end=1\nn lrn 5 k=1\nf fc 2\nloss softmax\n",
             again);
     assert_string_equal(again, hashes[0]);
 }
@@ -285,6 +289,9 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
         {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
         {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
+        {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
+        {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},
+        {"input 3 9 9\np maxpool global ceil\n", "t.net:2:1: p: global pools the whole image"},
         {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: 'hi' is none of auto, he"},
         {"input 3\nx dropout 1.5\n", "t.net:2:11: 1.5 is not between 0 and"},
         {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},

@@ -36,6 +36,17 @@ double tutti_layer_number(const tutti_layer *layer, const char *name, int index)
 
 enum { LINE = 512 };
 
+/* Options that came when there were checkpoints already: nets that do not use them keep their
+ * hash. */
+static const char *const later[] = {"pad-end", "ceil", "exclude-pad", NULL};
+
+static bool is_unused(const tutti_key *key, const tutti_kind *kind, const void *options)
+{
+    int i = 0;
+    while (later[i] && strcmp(later[i], key->name)) i++;
+    return later[i] && number_at(key, options, 0) == number_at(key, kind->defaults, 0);
+}
+
 static void hash_key(tutti_hash *hash, const tutti_key *key, const void *options)
 {
     char line[LINE];
@@ -54,7 +65,7 @@ static void hash_layer(tutti_hash *hash, const tutti_net *net, const tutti_layer
     tutti_hash_add(hash, line, (size_t)n);
     if (kind->argument.name) hash_key(hash, &kind->argument, l->options);
     for (const tutti_key *key = kind->keys; key && key->name; key++)
-        hash_key(hash, key, l->options);
+        if (!is_unused(key, kind, l->options)) hash_key(hash, key, l->options);
     for (int i = 0; i < l->input_count; i++) {
         n = snprintf(line, LINE, " <%d", l->from[i]);
         tutti_hash_add(hash, line, (size_t)n);

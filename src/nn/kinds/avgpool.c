@@ -1,5 +1,10 @@
-/* The mean of a window; padding counts. */
+/* The mean of a window; padding counts unless it is excluded. */
 #include "nn/kinds/pool.h"
+
+static const tutti_key keys[] = {
+    TUTTI_POOL_KEYS,
+    {"exclude-pad", TUTTI_KEY_BOOL, offsetof(tutti_pool_options, exclude_pad), 0, 0, false, NULL},
+    {.name = NULL}};
 
 static void forward(const tutti_call *c)
 {
@@ -16,7 +21,7 @@ static void backward_data(const tutti_call *c)
 const tutti_kind tutti_kind_avgpool = {
     .word = "avgpool",
     .what = "mean of a window",
-    .keys = tutti_pool_keys,
+    .keys = keys,
     .options_size = sizeof(tutti_pool_options),
     .defaults = &tutti_pool_defaults,
     .complete = tutti_pool_complete,

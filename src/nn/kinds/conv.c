@@ -12,7 +12,7 @@ typedef struct options {
 
 static const options defaults = {
     .groups = 1,
-    .window = {.stride = {1, 1}, .dilation = {1, 1}},
+    .window = {.stride = {1, 1}, .dilation = {1, 1}, .pad_end = {-1, -1}},
     .weights = TUTTI_WEIGHTS_DEFAULTS,
 };
 
@@ -41,9 +41,9 @@ tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
         .dilation_h = w->dilation[0],
         .dilation_w = w->dilation[1],
         .pad_top = w->pad[0],
-        .pad_bottom = w->pad[0],
+        .pad_bottom = tutti_window_pad_end(w, 0),
         .pad_left = w->pad[1],
-        .pad_right = w->pad[1],
+        .pad_right = tutti_window_pad_end(w, 1),
         .groups = o->groups,
         .compact = layer->form == TUTTI_FORM_COMPACT,
     };

@@ -3,6 +3,8 @@
  * y is one of the x. */
 #include "nn/kinds/pool.h"
 
+static const tutti_key keys[] = {TUTTI_POOL_KEYS, {.name = NULL}};
+
 static size_t saved(const tutti_layer *layer, int samples)
 {
     const tutti_pool_shape shape = tutti_pool_layer_shape(layer);
@@ -25,7 +27,7 @@ static void backward_data(const tutti_call *c)
 const tutti_kind tutti_kind_maxpool = {
     .word = "maxpool",
     .what = "largest value of a window",
-    .keys = tutti_pool_keys,
+    .keys = keys,
     .options_size = sizeof(tutti_pool_options),
     .defaults = &tutti_pool_defaults,
     .complete = tutti_pool_complete,

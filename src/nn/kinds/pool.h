@@ -7,11 +7,21 @@
 
 typedef struct tutti_pool_options {
     tutti_window window;
-    bool global; /* the window is the whole input */
+    bool global;      /* the window is the whole input */
+    bool exclude_pad; /* a mean divides by what lies on the image only */
 } tutti_pool_options;
 
 extern const tutti_pool_options tutti_pool_defaults;
-extern const tutti_key tutti_pool_keys[];
+
+// clang-format off
+#define TUTTI_POOL_KEYS                                                                            \
+    TUTTI_WINDOW_KEYS(tutti_pool_options, window),                                                 \
+    {"global", TUTTI_KEY_BOOL, offsetof(tutti_pool_options, global),      0, 0, false, NULL},      \
+    {"ceil",   TUTTI_KEY_BOOL, offsetof(tutti_pool_options, window.ceil), 0, 0, false, NULL}
+// clang-format on
+
+/* Did the text say anything about the window? */
+bool tutti_pool_has_window(const tutti_window *window);
 
 tutti_status tutti_pool_complete(tutti_net *net, tutti_layer *layer) TUTTI_MUST_CHECK;
 void tutti_pool_work(const tutti_layer *layer, char text[32]);

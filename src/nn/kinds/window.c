@@ -8,17 +8,43 @@ static int reach(const tutti_window *w, int way)
     return (w->kernel[way] - 1) * w->dilation[way] + 1;
 }
 
-tutti_status tutti_window_slide(const tutti_window *w, tutti_layer *layer)
+int tutti_window_pad_end(const tutti_window *w, int way)
 {
-    const int padded[2] = {layer->in.h + 2 * w->pad[0], layer->in.w + 2 * w->pad[1]};
+    return w->pad_end[way] < 0 ? w->pad[way] : w->pad_end[way];
+}
+
+/* Padding that is the same on both sides is said in one way only: nets have a hash. */
+static void settle_pad_end(tutti_window *w)
+{
+    if (tutti_window_pad_end(w, 0) == w->pad[0] && tutti_window_pad_end(w, 1) == w->pad[1])
+        w->pad_end[0] = w->pad_end[1] = -1;
+}
+
+/* How many windows there are in one direction. Rounded up, the last one still begins on the image
+ * or in the padding before it, as in Caffe and torch. */
+static int windows(const tutti_window *w, int way, int size)
+{
+    const int room = size + w->pad[way] + tutti_window_pad_end(w, way) - reach(w, way);
+    const int rest = room % w->stride[way];
+    int count = room / w->stride[way] + 1;
+    if (w->ceil && rest && count * w->stride[way] < size + w->pad[way]) count++;
+    return count;
+}
+
+tutti_status tutti_window_slide(tutti_window *w, tutti_layer *layer)
+{
+    const int padded[2] = {layer->in.h + w->pad[0] + tutti_window_pad_end(w, 0),
+                           layer->in.w + w->pad[1] + tutti_window_pad_end(w, 1)};
     if (!w->kernel[0])
         return tutti_fail(TUTTI_PARSE, "%s needs a window: kernel=N or kernel=HxW", layer->name);
     if (reach(w, 0) > padded[0] || reach(w, 1) > padded[1])
         return tutti_fail(TUTTI_SHAPE, "%s: a window of %dx%d does not fit in its input of %dx%d%s",
                           layer->name, reach(w, 0), reach(w, 1), padded[0], padded[1],
-                          w->pad[0] || w->pad[1] ? " (with padding)" : "");
-    layer->out.h = (padded[0] - reach(w, 0)) / w->stride[0] + 1;
-    layer->out.w = (padded[1] - reach(w, 1)) / w->stride[1] + 1;
+                          padded[0] > layer->in.h || padded[1] > layer->in.w ? " (with padding)"
+                                                                             : "");
+    settle_pad_end(w);
+    layer->out.h = windows(w, 0, layer->in.h);
+    layer->out.w = windows(w, 1, layer->in.w);
     return TUTTI_OK;
 }
 
