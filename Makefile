@@ -3,6 +3,7 @@ BUILD ?= build
 SAN    = $(BUILD)-san
 TSAN   = $(BUILD)-tsan
 FUZZ   = $(BUILD)-fuzz
+MPICH  = $(BUILD)-mpich
 ARM64  = $(BUILD)-arm64
 
 all: $(BUILD)/build.ninja
@@ -36,6 +37,13 @@ check-tsan: setup
 check-bits: setup all
 	@tests/bits/recorded.py $(BUILD)/tutti --full
 	@tests/bits/check.py $(BUILD)/tutti --full
+
+# Ranks and equal bits with MPICH instead of Open MPI.
+check-mpich: setup
+	@tools/setup mpich
+	@[ -f $(MPICH)/build.ninja ] || meson setup $(MPICH) -Dmpi=mpich
+	@ninja -C $(MPICH)
+	@tools/check $(MPICH) --suite mpi --suite bits
 
 # Random convolutions, and random nets for an hour, other ones each time; make check-random FOR=600
 # SEED=7 (seconds; the first).
@@ -103,7 +111,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(ARM64) $(ARM64)-root
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(ARM64) $(ARM64)-root
 
 setup:
 	@tools/setup
@@ -115,4 +123,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-arm64 check-bits check-faults check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo check check-arm64 check-bits check-faults check-mpich check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build

@@ -43,7 +43,10 @@ int __wrap_fsync(int fd)
 
 /* ---- ranks that write together ---- */
 
-static const tutti_tensor_spec specs[TENSORS] = {{"fc1.weight", 2, {8, 3}}, {"fc1.bias", 1, {8}}};
+static const tutti_tensor_spec specs[TENSORS] = {
+    {.name = "fc1.weight", .dim_count = 2, .dims = {8, 3}},
+    {.name = "fc1.bias", .dim_count = 1, .dims = {8}},
+};
 
 typedef struct team {
     scratch dir;

@@ -5,6 +5,8 @@
  * does not. So a rank that has waited for --stall-warn seconds asks all others what they are doing:
  *
  *   no answer                 that process is stopped or cannot be reached: it is the culprit;
+ *                             one that the system sees running may only lack a processor to
+ *                             answer with, and gets more time;
  *   "I started fc6 last"      it computes or reads data and has not got this far: the culprit;
  *   "I wait at fc6, too"      a fellow sufferer.
  *
@@ -23,7 +25,13 @@
 
 #define LOOK_EVERY 0.02 /* seconds between looks for notes */
 
-enum { DOING_BYTES = 120, CULPRITS_NAMED = 4, LINE_BYTES = 1000 };
+enum {
+    DOING_BYTES = 120,
+    CULPRITS_NAMED = 4,
+    LINE_BYTES = 1000,
+    TRIES_TO_READ = 4, /* a message is on its way through MPI for more than one look */
+    PATIENCE = 8       /* times the grace, for those that are not known to be stopped */
+};
 
 typedef enum note_kind { ASK, ANSWER } note_kind;
 
@@ -135,8 +143,10 @@ static void read_notes(tutti_comm *comm, double now)
     tutti_stall *const stall = comm->stall;
     note in;
     int from;
-    while (tutti_transport_note_take(comm->engine.transport, &in, sizeof in, &from)) {
-        if (in.kind == ASK) {
+    for (int tries = 0; tries < TRIES_TO_READ;) {
+        if (!tutti_transport_note_take(comm->engine.transport, &in, sizeof in, &from)) {
+            tries++;
+        } else if (in.kind == ASK) {
             const note mine = my_state(comm, now);
             tutti_transport_note_send(comm->engine.transport, &mine, sizeof mine, from);
         } else if (stall->answered) {
@@ -161,6 +171,29 @@ static void ask_everybody(tutti_comm *comm, double now)
     stall->answered[comm->rank] = true;
     stall->answer[comm->rank] = my_state(comm, now);
     stall->asked = now;
+}
+
+/* --- what the system knows of those that do not answer --- */
+
+static tutti_process look_at(const tutti_comm *comm, int r)
+{
+    const tutti_peer *me = &comm->peers[comm->rank], *it = &comm->peers[r];
+    const bool is_here = me->space && it->space == me->space && !strcmp(it->host, me->host);
+    return is_here ? tutti_process_look(it->pid) : TUTTI_PROCESS_UNKNOWN;
+}
+
+static bool can_answer(const tutti_comm *comm, int r)
+{
+    const tutti_process p = look_at(comm, r);
+    return p == TUTTI_PROCESS_RUNS || p == TUTTI_PROCESS_UNKNOWN;
+}
+
+/* All have answered, or those that have not never will. */
+static bool is_settled(const tutti_comm *comm)
+{
+    for (int r = 0; r < comm->size; r++)
+        if (!comm->stall->answered[r] && can_answer(comm, r)) return false;
+    return true;
 }
 
 /* --- what is said --- */
@@ -190,11 +223,18 @@ static void say(line *l, const char *format, ...)
 
 static void name_culprit(line *l, const tutti_comm *comm, int r, bool *first)
 {
+    static const char *const silence[] = {
+        [TUTTI_PROCESS_UNKNOWN] = ": its process is stopped or its host cannot be reached",
+        [TUTTI_PROCESS_RUNS] = " although its process runs: it hangs, or gets no processor",
+        [TUTTI_PROCESS_STOPPED] = ": its process is stopped",
+        [TUTTI_PROCESS_ENDED] = ": its process has ended",
+    };
     const note *n = &comm->stall->answer[r];
-    say(l, "%srank %d (host %s, pid %d), which ", *first ? "" : "; ", r, comm->peers[r].host,
-        comm->peers[r].pid);
-    if (!comm->stall->answered[r])
-        say(l, "does not answer: its process is stopped or its host cannot be reached");
+    say(l, "%srank %d", *first ? "" : "; ", r);
+    if (*comm->peers[r].host) /* not before it has introduced itself */
+        say(l, " (host %s, pid %d)", comm->peers[r].host, comm->peers[r].pid);
+    say(l, ", which ");
+    if (!comm->stall->answered[r]) say(l, "does not answer%s", silence[look_at(comm, r)]);
     else
         say(l,
             "has not got there: it started %s %.0f s ago and has been computing or reading since",
@@ -202,14 +242,16 @@ static void name_culprit(line *l, const tutti_comm *comm, int r, bool *first)
     *first = false;
 }
 
-/* Those that do not answer; if all do, those that do not wait. */
+/* Those that do not answer because they cannot; if there are none, all that do not wait. */
 static int name_culprits(line *l, const tutti_comm *comm, bool silent)
 {
     int count = 0;
     bool first = true;
     for (int r = 0; r < comm->size; r++) {
         const bool here = comm->stall->answered[r];
-        if (silent ? here : !here || comm->stall->answer[r].waits) continue;
+        const bool is_one = silent ? !here && look_at(comm, r) != TUTTI_PROCESS_RUNS
+                                   : !here || !comm->stall->answer[r].waits;
+        if (!is_one) continue;
         if (count++ < CULPRITS_NAMED) name_culprit(l, comm, r, &first);
     }
     if (count > CULPRITS_NAMED) say(l, "; and %d more", count - CULPRITS_NAMED);
@@ -251,13 +293,18 @@ static void judge(tutti_comm *comm, double waited, double now)
     const double limit = comm->options.stall_abort;
     const bool gives_up = limit > 0 && waited >= limit;
     if (speaker(comm) == comm->rank) speak(comm, gives_up);
-    else if (gives_up && now - stall->asked < 3 * stall->grace)
+    else if (gives_up && now - stall->asked < (PATIENCE + 2) * stall->grace)
         return; /* the one that speaks ends the job */
     if (gives_up)
         tutti_transport_abort(comm->engine.transport, tutti_status_exit_code(TUTTI_STALL));
     stall->asked = 0;
     stall->next_warning = 2 * waited;
     if (limit > 0 && stall->next_warning > limit) stall->next_warning = limit;
+}
+
+static double patience(const tutti_comm *comm)
+{
+    return comm->stall->grace * (is_settled(comm) ? 1 : PATIENCE);
 }
 
 void tutti_stall_watch(tutti_comm *comm)
@@ -274,7 +321,7 @@ void tutti_stall_watch(tutti_comm *comm)
         stall->next_warning = stall->first;
     } else if (!stall->asked && waited >= stall->next_warning) {
         ask_everybody(comm, now);
-    } else if (stall->asked && now - stall->asked > stall->grace) {
+    } else if (stall->asked && now - stall->asked > patience(comm)) {
         judge(comm, waited, now);
     }
 }

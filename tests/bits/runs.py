@@ -15,8 +15,15 @@ ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIR
            OMPI_MCA_hwloc_base_binding_policy="none")
 
 
+@functools.cache
+def launcher_of(tutti):
+    """Of the MPI that the program was built with."""
+    done = subprocess.run([tutti, "--check-build"], capture_output=True, text=True, check=True)
+    return "mpiexec.mpich" if "MPI: MPICH" in done.stdout else "mpirun"
+
+
 def command(tutti, run, ranks, *options):
-    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    launcher = [launcher_of(tutti), "-n", str(ranks)] if ranks > 1 else []
     return [*launcher, tutti, "train", *options, "--run", str(run), "--quiet", "--comm-core", "none"]
 
 
