@@ -6,8 +6,8 @@
 
 // clang-format off
 static const cli_option options[] = {
-    {"NET",          CLI_TEXT, TO(net), .required = true,
-     .help = "a net of the zoo (tutti info), or a file"},
+    {"NET",          CLI_TEXT, TO(net),
+     .help = "a net of the zoo (tutti info), or a file; weights that Tutti wrote know theirs"},
     {"data|d",       CLI_TEXT, TO(data), .value = "SPEC", .required = true,
      .help = "the data set; its test samples are used"},
     {"weights",      CLI_TEXT, TO(weights), .value = "FILE", .required = true,
@@ -47,4 +47,6 @@ const cli_verb cli_verb_test = {
     sizeof(tutti_train_options),
     run,
     "Example:\n"
-    "  tutti test lenet --data fashion-mnist --weights runs/lenet/best/model.safetensors\n"};
+    "  tutti test --data fashion-mnist --weights runs/lenet\n\n"
+    "Weights that Tutti wrote know their net, their classes and their normalisation: classes are\n"
+    "matched by name, whatever their order, and a class that they do not know is refused.\n"};

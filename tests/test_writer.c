@@ -44,8 +44,8 @@ int __wrap_fsync(int fd)
 /* ---- ranks that write together ---- */
 
 static const tutti_tensor_spec specs[TENSORS] = {
-    {.name = "fc1.weight", .dim_count = 2, .dims = {8, 3}},
-    {.name = "fc1.bias", .dim_count = 1, .dims = {8}},
+    {.name = "fc1.weight", .dims = 2, .shape = {8, 3}},
+    {.name = "fc1.bias", .dims = 1, .shape = {8}},
 };
 
 typedef struct team {

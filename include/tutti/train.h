@@ -95,12 +95,15 @@ TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 
 /* Collective. Evaluates 'weights' on the test samples of 'data' and shows top-1, top-5, loss and
- * the table of confusions. Uses net, data, weights, batch_size, threads, show, log. */
+ * the table of confusions. Uses net, data, weights, batch_size, threads, show, log. Weights that
+ * Tutti wrote know their net, which may be unset then, and their classes, which are matched by
+ * name. */
 TUTTI_API tutti_status tutti_test(const tutti_train_options *options,
                                   tutti_train_result *result) TUTTI_MUST_CHECK;
 
-/* Classifies image files; prints a line for each with its best 'top' classes. 'data' names the
- * data set the net was trained on (for class names and normalisation). */
+/* Classifies image files; prints a line for each with its best 'top' classes. Weights that Tutti
+ * wrote know the rest; for others 'net' names their net and 'data' the data set it was trained on
+ * (for class names and normalisation). */
 TUTTI_API tutti_status tutti_predict(const tutti_train_options *options, const char *const *files,
                                      int count, int top) TUTTI_MUST_CHECK;
 

@@ -48,6 +48,11 @@ const char *tutti_text_name(const tutti_text *text)
     return text->name;
 }
 
+const char *tutti_text_content(const tutti_text *text)
+{
+    return text->content;
+}
+
 /* Reads to the end of the file, whatever its size was said to be. */
 static tutti_status slurp(FILE *file, const char *path, char **out)
 {

@@ -42,6 +42,8 @@ void tutti_text_destroy(tutti_text **text);
 /* What messages call it. */
 const char *tutti_text_name(const tutti_text *text);
 
+const char *tutti_text_content(const tutti_text *text); /* all of it */
+
 /* The shortest text that is read as 'value' again; integers have no exponent. Returns 'out'. */
 enum { TUTTI_REAL_TEXT = 32 };
 char *tutti_text_of_real(char out[TUTTI_REAL_TEXT], double value);

@@ -112,6 +112,10 @@ tutti_status tutti_checkpoint_find(char path[TUTTI_PATH_BYTES], bool *found,
  * first file that does not. */
 tutti_status tutti_checkpoint_verify(const char *directory) TUTTI_MUST_CHECK;
 
+/* The file of weights that 'where' means: itself, or that of a checkpoint, or a run's best. */
+tutti_status tutti_checkpoint_weights(char path[TUTTI_PATH_BYTES],
+                                      const char *where) TUTTI_MUST_CHECK;
+
 /* Checks one file against the SHA256SUMS beside it, links followed. Where there are no sums, or
  * none of a file that is not a checkpoint's, there is nothing to check. TUTTI_CHECKPOINT names the
  * file. */

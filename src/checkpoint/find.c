@@ -252,3 +252,17 @@ tutti_status tutti_checkpoint_find(char path[TUTTI_PATH_BYTES], bool *found, con
     TUTTI_TRY(tutti_checkpoint_path(path, run, name, ""));
     return tutti_checkpoint_verify(path) ? offer_older(run, step) : TUTTI_OK;
 }
+
+tutti_status tutti_checkpoint_weights(char path[TUTTI_PATH_BYTES], const char *where)
+{
+    static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
+                                         "model.safetensors"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        TUTTI_TRY(tutti_checkpoint_path(path, where, places[i], ""));
+        if (access(path, R_OK) == 0) return TUTTI_OK;
+    }
+    const size_t length = strlen(where);
+    if (length >= TUTTI_PATH_BYTES) return tutti_fail(TUTTI_ARGUMENT, "'%s' is too long", where);
+    memcpy(path, where, length + 1);
+    return TUTTI_OK;
+}

@@ -126,24 +126,12 @@ tutti_status tutti_keeper_wait(tutti_keeper *k)
     return tutti_comm_agree(k->comm, finished);
 }
 
-/* A run or a checkpoint stands for its weights: the best ones of a run. */
-static const char *weights_in(const char *path, char *out, size_t size)
-{
-    static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
-                                         "model.safetensors"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const int n = snprintf(out, size, "%s/%s", path, places[i]);
-        if (n > 0 && (size_t)n < size && access(out, R_OK) == 0) return out;
-    }
-    return path;
-}
-
 tutti_status tutti_keeper_load_weights(tutti_keeper *k, const char *where, bool all)
 {
     int missing = 0;
-    char found[TUTTI_PATH_BYTES + 64];
-    const char *path = weights_in(where, found, sizeof found);
-    tutti_status s = tutti_checkpoint_verify_file(path);
+    char path[TUTTI_PATH_BYTES];
+    tutti_status s = tutti_checkpoint_weights(path, where);
+    if (s == TUTTI_OK) s = tutti_checkpoint_verify_file(path);
     if (s == TUTTI_OK) s = tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing);
     if (s == TUTTI_OK && (all ? missing > 0 : missing == k->net->param_count))
         s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,

@@ -27,6 +27,11 @@ tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tut
 /* Finishes what is being written, unless that needs ranks that are not known to have flushed. */
 void tutti_keeper_destroy(tutti_keeper **keeper);
 
+/* Before the first save: what the headers of the model's files are to carry. Copied; the same on
+ * all ranks. */
+tutti_status tutti_keeper_describe(tutti_keeper *keeper, const tutti_fact *facts,
+                                   int count) TUTTI_MUST_CHECK;
+
 /* ---- Saving: a copy in memory, and a thread that writes it while training goes on ----
  *
  * At most one checkpoint is being written. Ranks tell each other in their notes whether they still

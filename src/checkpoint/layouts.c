@@ -12,12 +12,23 @@ static tutti_tensor_spec spec_of(const tutti_param *p, const char *name)
     return spec;
 }
 
-static tutti_status list_parameters(tutti_keeper *k, tutti_tensor_spec *specs)
+static tutti_status list_parameters(tutti_keeper *k, tutti_tensor_spec *specs,
+                                    const tutti_fact *facts, int count)
 {
     for (int i = 0; i < k->net->param_count; i++)
         specs[i] = spec_of(&k->net->params[i], k->net->params[i].name);
-    return tutti_safetensors_layout_create(&k->layouts[TUTTI_PART_MODEL], specs,
-                                           k->net->param_count);
+    return tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_MODEL], specs,
+                                                k->net->param_count, facts, count);
+}
+
+tutti_status tutti_keeper_describe(tutti_keeper *k, const tutti_fact *facts, int count)
+{
+    tutti_tensor_spec *specs = NULL;
+    TUTTI_TRY(tutti_alloc(&specs, (size_t)k->net->param_count, sizeof *specs));
+    tutti_safetensors_layout_destroy(&k->layouts[TUTTI_PART_MODEL]);
+    const tutti_status s = list_parameters(k, specs, facts, count);
+    tutti_free(specs);
+    return s;
 }
 
 /* "conv1.weight" and ".exp_avg" make "conv1.weight.exp_avg". */
@@ -53,7 +64,7 @@ tutti_status tutti_layouts_create(tutti_keeper *k)
     tutti_status s = tutti_alloc(&specs, params + states + 1, sizeof *specs);
     if (s == TUTTI_OK) s = tutti_alloc(&k->state_at, params + 1, sizeof *k->state_at);
     if (s == TUTTI_OK) s = tutti_alloc(&k->names, states + 1, sizeof *k->names);
-    if (s == TUTTI_OK) s = list_parameters(k, specs);
+    if (s == TUTTI_OK) s = list_parameters(k, specs, NULL, 0);
     if (s == TUTTI_OK) s = list_states(k, specs);
     tutti_free(specs);
     return s;

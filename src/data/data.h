@@ -69,6 +69,21 @@ tutti_status tutti_data_open(tutti_data **out, const char *spec,
                              const tutti_data_options *options) TUTTI_MUST_CHECK;
 void tutti_data_close(tutti_data **data);
 
+/* How a file becomes a sample. */
+typedef struct tutti_manner {
+    tutti_sample_shape shape;   /* what the net takes */
+    tutti_sample_shape picture; /* as cut; all 0: samples are not pictures */
+    double zoom;                /* how large pictures are when they are cut; 0: as they are */
+} tutti_manner;
+tutti_manner tutti_data_manner(const tutti_data *data);
+
+/* A data set without samples, for tutti_reader_fetch_file: what a trained model tells of its own.
+ * Everything is copied. */
+tutti_status tutti_data_open_manner(tutti_data **out, const tutti_manner *manner,
+                                    const tutti_normalisation *normalise,
+                                    const char *const *classes, int count,
+                                    const tutti_log *log) TUTTI_MUST_CHECK;
+
 const char *tutti_data_kind(const tutti_data *data); /* "idx" */
 int tutti_data_count(const tutti_data *data, tutti_split split);
 int tutti_data_classes(const tutti_data *data);

@@ -73,6 +73,12 @@ static tutti_status check_normalisation(const tutti_data *data, const char *kind
     return TUTTI_OK;
 }
 
+/* Were numbers given, and not these? */
+static bool is_other(const float *given, int count, const float *wanted, int wanted_count)
+{
+    return count && (count != wanted_count || memcmp(given, wanted, (size_t)count * sizeof *given));
+}
+
 /* From the trained model, else from the keys mean= and std=, which only pictures have; *given says
  * whether either gave one. */
 static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool *given)
@@ -89,6 +95,12 @@ static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool
     if (model->count && model->count != data->frame)
         return tutti_fail(TUTTI_SHAPE, "the model's mean has %d numbers, the data's %d",
                           model->count, data->frame);
+    if (model->count && (is_other(values[0], count[0], model->mean, model->count) ||
+                         is_other(values[1], count[1], model->std, model->count)))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--data %s: mean= and std= are not what the weights were trained with: "
+                          "leave them out",
+                          spec->kind);
     if (model->count) {
         memcpy(data->mean, model->mean, bytes);
         memcpy(data->std, model->std, bytes);

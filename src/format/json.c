@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,41 @@ void tutti_string_printf(tutti_string *s, const char *format, ...)
     s->length += (size_t)count;
 }
 
+/* Bytes of the character at 'text' in UTF-8; 0 where it is none. */
+static size_t utf8_length(const char *text)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    const size_t n = *u < 0x80   ? 1
+                     : *u < 0xc2 ? 0
+                     : *u < 0xe0 ? 2
+                     : *u < 0xf0 ? 3
+                     : *u < 0xf5 ? 4
+                                 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80) return 0;
+    const bool is_long = (*u == 0xe0 && u[1] < 0xa0) || (*u == 0xf0 && u[1] < 0x90);
+    const bool is_none = (*u == 0xed && u[1] >= 0xa0) || (*u == 0xf4 && u[1] >= 0x90);
+    return n && (is_long || is_none) ? 0 : n;
+}
+
+/* The character at 'text' unless it is ASCII; a byte that is none as Latin-1's. Returns how many
+ * bytes of the text it was. */
+static size_t append_utf8(tutti_string *s, const char *text)
+{
+    const unsigned char byte = (unsigned char)*text;
+    const size_t n = utf8_length(text);
+    const char latin1[2] = {(char)(0xc0 | byte >> 6), (char)(0x80 | (byte & 0x3f))};
+    if (n > 1) tutti_string_append(s, text, n);
+    else if (!n) tutti_string_append(s, latin1, 2);
+    return n ? n : 1;
+}
+
+void tutti_string_utf8(tutti_string *s, const char *text)
+{
+    for (; *text; text += append_utf8(s, text))
+        if ((unsigned char)*text < 0x80) tutti_string_append(s, text, 1);
+}
+
 static void json_char(tutti_string *s, char c)
 {
     static const char *const escapes[128] = {
@@ -76,7 +112,8 @@ static void json_char(tutti_string *s, char c)
 void tutti_json_string(tutti_string *s, const char *value)
 {
     tutti_string_append(s, "\"", 1);
-    for (; *value; value++) json_char(s, *value);
+    for (; *value; value += append_utf8(s, value))
+        if ((unsigned char)*value < 0x80) json_char(s, *value);
     tutti_string_append(s, "\"", 1);
 }
 

@@ -25,8 +25,12 @@ tutti_status tutti_string_status(const tutti_string *s) TUTTI_MUST_CHECK;
 void tutti_string_append(tutti_string *s, const char *bytes, size_t count);
 void tutti_string_printf(tutti_string *s, const char *format, ...) TUTTI_PRINTF(2, 3);
 
-/* JSON values. A real is written with 'digits' significant digits (9 restore a float exactly, 17 a
- * double); NaN and infinities, which JSON does not have, become null. */
+/* The text as UTF-8: bytes that are none are taken for Latin-1. */
+void tutti_string_utf8(tutti_string *s, const char *text);
+
+/* JSON values. Texts are written as UTF-8, see above. A real is written with 'digits' significant
+ * digits (9 restore a float exactly, 17 a double); NaN and infinities, which JSON does not have,
+ * become null. */
 void tutti_json_string(tutti_string *s, const char *value);
 void tutti_json_real(tutti_string *s, double value, int digits);
 

@@ -48,12 +48,22 @@ char *tutti_tensor_shape_text(const tutti_tensor_spec *spec, char *out, size_t s
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
+/* An entry of the header's "__metadata__". */
+typedef struct tutti_fact {
+    const char *name, *value;
+} tutti_fact;
+
 /* Where everything goes in a file of tensors. Copies the list. Fails (TUTTI_ARGUMENT) on an
- * empty or repeated name, on a shape that is negative or too large, and on another type. */
+ * empty or repeated name, on a shape that is negative or too large, and on another type. The header
+ * of the second form carries facts, too. */
 typedef struct tutti_safetensors_layout tutti_safetensors_layout;
 tutti_status tutti_safetensors_layout_create(tutti_safetensors_layout **out,
                                              const tutti_tensor_spec *tensors,
                                              int count) TUTTI_MUST_CHECK;
+tutti_status tutti_safetensors_layout_create_with(tutti_safetensors_layout **out,
+                                                  const tutti_tensor_spec *tensors, int count,
+                                                  const tutti_fact *facts,
+                                                  int fact_count) TUTTI_MUST_CHECK;
 void tutti_safetensors_layout_destroy(tutti_safetensors_layout **layout);
 
 int tutti_safetensors_layout_count(const tutti_safetensors_layout *layout);

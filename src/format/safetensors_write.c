@@ -108,11 +108,15 @@ static void describe_tensor(tutti_string *header, const tutti_tensor_spec *spec,
 }
 
 /* The header, its length in front, padded; offsets still count from the data's first byte. */
-static tutti_status write_header(tutti_safetensors_layout *layout)
+static tutti_status write_header(tutti_safetensors_layout *layout, const tutti_fact *facts,
+                                 int fact_count)
 {
     tutti_string *header = &layout->header;
     tutti_string_append(header, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
-    tutti_string_printf(header, "{\"__metadata__\":{\"format\":\"pt\"}");
+    tutti_string_printf(header, "{\"__metadata__\":{\"format\":\"pt\"");
+    for (int i = 0; i < fact_count; i++)
+        tutti_json_field_string(header, facts[i].name, facts[i].value);
+    tutti_string_append(header, "}", 1);
     for (int i = 0; i < layout->count; i++)
         describe_tensor(header, &layout->tensors[i], layout->begin[i], layout->begin[i + 1]);
     tutti_string_append(header, "}", 1);
@@ -147,11 +151,18 @@ static tutti_status copy_specs(tutti_safetensors_layout *layout, const tutti_ten
 tutti_status tutti_safetensors_layout_create(tutti_safetensors_layout **out,
                                              const tutti_tensor_spec *tensors, int count)
 {
+    return tutti_safetensors_layout_create_with(out, tensors, count, NULL, 0);
+}
+
+tutti_status tutti_safetensors_layout_create_with(tutti_safetensors_layout **out,
+                                                  const tutti_tensor_spec *tensors, int count,
+                                                  const tutti_fact *facts, int fact_count)
+{
     tutti_safetensors_layout *layout = NULL;
     tutti_status s = TUTTI_OK;
     if ((s = tutti_alloc(&layout, 1, sizeof *layout))) goto out;
     if ((s = copy_specs(layout, tensors, count))) goto out;
-    if ((s = write_header(layout))) goto out;
+    if ((s = write_header(layout, facts, fact_count))) goto out;
     for (int i = 0; i <= count; i++) layout->begin[i] += layout->header.length;
     *out = layout;
     layout = NULL;

@@ -29,6 +29,7 @@ static tutti_status parse(tutti_net **out, tutti_text *text, const char *where,
     tutti_status s = TUTTI_OK;
     if ((s = tutti_alloc(&net, 1, sizeof *net))) goto out;
     if ((s = set_name(net, where))) goto out;
+    if ((s = tutti_strdup(&net->text, tutti_text_content(text)))) goto out;
     if ((s = tutti_net_read(net, text, where, kinds))) goto out;
     *out = net;
     net = NULL;

@@ -29,6 +29,7 @@ void tutti_net_destroy(tutti_net **net)
     tutti_free((*net)->params);
     tutti_free((*net)->settings);
     tutti_free((*net)->name);
+    tutti_free((*net)->text);
     tutti_free(*net);
     *net = NULL;
 }

@@ -96,7 +96,7 @@ typedef struct tutti_net_setting {
 } tutti_net_setting;
 
 struct tutti_net {
-    char *name;
+    char *name, *text; /* the text as it was read */
     tutti_shape input;
     int layer_count, param_count, setting_count;
     int layer_room, param_room, setting_room; /* of the arrays */

@@ -13,8 +13,8 @@ typedef struct tally {
     int64_t samples, hits1, hits5, loss, infinite;
 } tally;
 
-static void add_batch(const tutti_run *run, const tutti_batch *batch, tally *sum,
-                      int64_t *confusion)
+static void add_batch(const tutti_run *run, const tutti_batch *batch, const int32_t *labels,
+                      tally *sum, int64_t *confusion)
 {
     const int classes = tutti_net_classes(run->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
@@ -32,7 +32,7 @@ static void add_batch(const tutti_run *run, const tutti_batch *batch, tally *sum
         int answer = 0;
         for (int c = 1; c < classes; c++)
             if (p[(size_t)i * row + (size_t)c] > p[(size_t)i * row + (size_t)answer]) answer = c;
-        confusion[(int64_t)batch->labels[i] * classes + answer]++;
+        confusion[(int64_t)labels[i] * classes + answer]++;
     }
 }
 
@@ -40,11 +40,13 @@ static void add_batch(const tutti_run *run, const tutti_batch *batch, tally *sum
 static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int32_t *labels,
                                    tally *sum, int64_t *confusion)
 {
-    for (int i = 0; i < batch->count; i++)
-        labels[i] = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
+    for (int i = 0; i < batch->count; i++) {
+        const int label = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
+        labels[i] = run->outputs ? run->outputs[label] : label;
+    }
     tutti_model *model = tutti_session_model(run->session);
     TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, labels));
-    add_batch(run, batch, sum, confusion);
+    add_batch(run, batch, labels, sum, confusion);
     return TUTTI_OK;
 }
 

@@ -63,6 +63,8 @@ static void write_value(tutti_string *s, const row *r, const tutti_train_options
                         const tutti_settings *settings)
 {
     const char *field = (const char *)settings + r->setting;
+    const char *name =
+        r->type == NAME ? *(const char *const *)((const char *)options + r->option) : NULL;
     char real[TUTTI_REAL_TEXT];
     switch (r->type) {
     case WHOLE: tutti_string_printf(s, "%d", *(const int *)field); break;
@@ -72,8 +74,7 @@ static void write_value(tutti_string *s, const row *r, const tutti_train_options
         break;
     case SWITCH: tutti_string_printf(s, "%s", *(const bool *)field ? "on" : "off"); break;
     case TEXT: tutti_string_printf(s, "%s", field); break;
-    case NAME:
-        tutti_string_printf(s, "%s", *(const char *const *)((const char *)options + r->option));
+    case NAME: tutti_string_printf(s, "%s", name ? name : ""); break;
     }
 }
 
@@ -213,10 +214,11 @@ static tutti_status other_run(const char *path, const char *name, const char *wa
                           "%s was trained by another version of this program, with %s %s, not %s: "
                           "go on with that version, or start from it with --weights",
                           path, name, was, is);
-    return tutti_fail(TUTTI_OTHER_RUN,
-                      "%s was trained with --%s %s, not %s: leave --%s out to go on as it was, or "
-                      "start from it with --weights",
-                      path, name, was, is, name);
+    return tutti_fail(
+        TUTTI_OTHER_RUN,
+        "%s was trained with --%s %s, not %s: leave the option out to go on as it was, "
+        "or start from it with --weights",
+        path, name, was, is);
 }
 
 tutti_status tutti_kept_compare(const tutti_kept *now, const tutti_state *was, const char *path,

@@ -8,7 +8,7 @@
 
 static void print_answer(const tutti_run *run, const char *file, const float *p, int top)
 {
-    const int classes = tutti_data_classes(run->data);
+    const int classes = tutti_run_classes(run);
     FILE *out = run->options->show;
     double above = INFINITY; /* what was printed last; equal ones go by number */
     int last = -1;
@@ -21,7 +21,7 @@ static void print_answer(const tutti_run *run, const char *file, const float *p,
         if (best < 0) break;
         above = p[best];
         last = best;
-        fprintf(out, "%s %s %.1f %%", i ? "," : "", tutti_data_class_name(run->data, best),
+        fprintf(out, "%s %s %.1f %%", i ? "," : "", tutti_run_class_name(run, best),
                 100 * (double)p[best]);
     }
     fprintf(out, "\n");

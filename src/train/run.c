@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "format/file.h"
@@ -63,43 +64,69 @@ static tutti_status claim_directory(tutti_run *run)
 
 /* ---- the net and the data ---- */
 
-static tutti_status open_data(tutti_run *run)
+/* A model that tells how its samples were made needs none of them to be asked about files. */
+static tutti_status open_manner(tutti_run *run)
+{
+    const tutti_about *about = run->about;
+    const tutti_shape in = tutti_net_input(run->net);
+    const tutti_sample_shape p = about->manner.picture;
+    tutti_manner manner = about->manner;
+    manner.shape = (tutti_sample_shape){in.c, in.h, in.w};
+    if (p.channels &&
+        (size_t)p.channels * (size_t)p.height * (size_t)p.width != tutti_shape_count(in))
+        return tutti_fail(TUTTI_CHECKPOINT, "--weights %s: their pictures do not fit their net",
+                          run->options->weights);
+    return tutti_data_open_manner(&run->data, &manner, &about->normalise, about->classes,
+                                  about->class_count, &run->log);
+}
+
+/* Samples of a model that tells how it was trained are made as it was told. */
+static tutti_status open_samples(tutti_run *run, bool evaluates_only)
 {
     const tutti_train_options *o = run->options;
     tutti_data_options d = tutti_data_defaults();
     const tutti_shape in = tutti_net_input(run->net);
+    const bool is_told = evaluates_only && run->about;
     d.shape = (tutti_sample_shape){in.c, in.h, in.w};
     d.classes = tutti_net_classes(run->net);
     d.seed = (uint64_t)run->settings.seed;
     d.augment = run->settings.augment;
     d.skip_bad = run->settings.skip_bad;
     d.log = &run->log;
-    if (!o->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
+    if (is_told) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
-    TUTTI_ASSERT(tutti_data_stride(run->data) == tutti_net_input_floats(run->net));
-    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
-    if (have > can)
-        return tutti_fail(TUTTI_SHAPE, "%s has %d classes, but %s ends in %d outputs", o->data,
-                          have, run->net->name, can);
-    return TUTTI_OK;
+    return is_told ? tutti_run_match_classes(run) : TUTTI_OK;
 }
 
-static tutti_status open_net(tutti_run *run)
+static tutti_status open_data(tutti_run *run, bool evaluates_only)
 {
-    if (!run->options->net)
-        return tutti_fail(TUTTI_ARGUMENT, "NET is missing: name a net of the zoo, or a file");
-    TUTTI_TRY(tutti_net_load(&run->net, run->options->net));
+    const char *name = run->options->data;
+    if (name) TUTTI_TRY(open_samples(run, evaluates_only));
+    else if (evaluates_only && run->about) TUTTI_TRY(open_manner(run));
+    else return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
+    TUTTI_ASSERT(tutti_data_stride(run->data) == tutti_net_input_floats(run->net));
+    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
+    if (have <= can) return TUTTI_OK;
+    return tutti_fail(TUTTI_SHAPE, "%s has %d classes, but %s ends in %d outputs",
+                      name ? name : run->options->weights, have, run->net->name, can);
+}
+
+static tutti_status open_net(tutti_run *run, bool evaluates_only)
+{
+    TUTTI_TRY(tutti_run_open_net(run, evaluates_only));
     TUTTI_TRY(tutti_settings_resolve(&run->settings, run->options, run->net));
     if (!run->settings.dropout) tutti_net_still(run->net);
     return tutti_net_hash(run->net, run->net_hash);
 }
 
-static tutti_status open_net_and_data(tutti_run *run)
+static tutti_status open_net_and_data(tutti_run *run, bool evaluates_only)
 {
-    TUTTI_TRY(open_net(run));
-    TUTTI_TRY(open_data(run));
-    TUTTI_TRY(tutti_settings_pace(&run->settings, run->options,
-                                  tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)));
+    TUTTI_TRY(tutti_run_read_about(run, evaluates_only));
+    TUTTI_TRY(open_net(run, evaluates_only));
+    TUTTI_TRY(open_data(run, evaluates_only));
+    if (!evaluates_only)
+        TUTTI_TRY(tutti_settings_pace(&run->settings, run->options,
+                                      tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)));
     TUTTI_TRY(
         tutti_kept_init(&run->kept, run->options, &run->settings, tutti_data_hash(run->data)));
     return tutti_run_compare_options(run);
@@ -108,7 +135,11 @@ static tutti_status open_net_and_data(tutti_run *run)
 static tutti_status check_same_everywhere(tutti_run *run)
 {
     tutti_comm *comm = run->me.comm;
+    char text[TUTTI_HASH_HEX] = "";
+    const tutti_status s = tutti_hash_bytes(text, run->net->text, strlen(run->net->text));
+    TUTTI_TRY(tutti_comm_agree(comm, s));
     TUTTI_TRY(tutti_comm_check_same_text(comm, "the net", run->net_hash));
+    TUTTI_TRY(tutti_comm_check_same_text(comm, "the net's text", text));
     return tutti_kept_check_same(&run->kept, run->options, comm);
 }
 
@@ -196,12 +227,23 @@ static tutti_status open_loader(tutti_run *run)
     return tutti_loader_create(&run->loader, run->data, &o);
 }
 
-static tutti_status open_keeper(tutti_run *run)
+/* What its weights will tell about themselves. */
+static tutti_status describe(tutti_run *run)
+{
+    tutti_about_texts texts;
+    TUTTI_TRY(tutti_about_texts_init(&texts, run->net, run->data));
+    const tutti_status s = tutti_keeper_describe(run->keeper, texts.list, texts.count);
+    tutti_about_texts_deinit(&texts);
+    return s;
+}
+
+static tutti_status open_keeper(tutti_run *run, bool evaluates_only)
 {
     const tutti_train_options *o = run->options;
     if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
     const tutti_log *log = run->me.rank ? NULL : &run->log; /* all would say the same */
-    return tutti_keeper_create(&run->keeper, &run->me, run->session, log);
+    TUTTI_TRY(tutti_keeper_create(&run->keeper, &run->me, run->session, log));
+    return evaluates_only ? TUTTI_OK : describe(run);
 }
 
 /* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
@@ -247,14 +289,14 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
     TUTTI_TRY(open_rank(run));
     if (!evaluates_only) TUTTI_TRY(tutti_comm_agree(run->me.comm, claim_directory(run)));
     TUTTI_TRY(tutti_run_find(run));
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_net_and_data(run)));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_net_and_data(run, evaluates_only)));
     TUTTI_TRY(check_same_everywhere(run));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, measure_peak(run)));
     TUTTI_TRY(tutti_grains_suffice(run->me.size, run->settings.grains, run->settings.batch));
     if (!evaluates_only) TUTTI_TRY(choose_plan(run));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_trace(run)));
     TUTTI_TRY(create_session(run, evaluates_only));
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_keeper(run)));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, open_keeper(run, evaluates_only)));
     return evaluates_only ? TUTTI_OK : prepare_training(run);
 }
 
@@ -293,6 +335,8 @@ void tutti_run_close(tutti_run *run)
     tutti_data_close(&run->data);
     tutti_net_destroy(&run->net);
     tutti_claim_close(&run->claim);
+    tutti_free(run->outputs);
+    tutti_about_close(&run->about);
     tutti_kept_deinit(&run->kept);
     tutti_state_close(&run->was);
     tutti_rank_close(&run->me);

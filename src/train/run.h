@@ -10,6 +10,8 @@
  *   evaluate.c      the test or validation set, each sample once
  *   report.c        what a run is, and what happened in it: layers, ranks, trace
  *   predicted.c     what was predicted against what happened
+ *   about.c         what a model's file tells about itself
+ *   trained.c       whether that fits what it is used for
  *   test.c          testing a trained net
  *   predict.c       asking it about files
  */
@@ -25,6 +27,7 @@
 #include "format/trace.h"
 #include "step/rank.h"
 #include "step/session.h"
+#include "train/about.h"
 #include "train/options.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
@@ -64,6 +67,8 @@ typedef struct tutti_run {
     tutti_net *net;
     char net_hash[TUTTI_HASH_HEX];
     tutti_data *data;
+    tutti_about *about; /* what the weights, or the run that goes on, tell; NULL: nothing */
+    int *outputs;       /* by the data set's label: the model's output of that name; NULL: as is */
     tutti_loader *loader;    /* of training samples */
     tutti_forecast forecast; /* of one that trains */
     tutti_session *session;
@@ -88,6 +93,22 @@ void tutti_run_close(tutti_run *run);
  * return what the one that failed does, and one of them says it before any can leave, because the
  * launcher ends the others as soon as one exits with a failure. Gives that status. */
 tutti_status tutti_run_conclude(tutti_run *run, tutti_status status) TUTTI_MUST_CHECK;
+
+/* ---- trained.c ---- */
+
+/* What a file of weights tells about itself, into run->about. */
+tutti_status tutti_run_read_about(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
+
+/* The net that NET names, or that the weights tell; where both do, they are the same. */
+tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
+
+/* Finds the outputs of the data set's classes by their names. TUTTI_OTHER_RUN for a class that the
+ * model does not know. */
+tutti_status tutti_run_match_classes(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* The classes that answers are among, and their names. */
+int tutti_run_classes(const tutti_run *run);
+const char *tutti_run_class_name(const tutti_run *run, int output);
 
 /* ---- checkpoints.c ---- */
 

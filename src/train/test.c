@@ -9,8 +9,7 @@ static tutti_status class_names(const tutti_run *run, const char ***out)
 {
     const int classes = tutti_net_classes(run->net);
     TUTTI_TRY(tutti_alloc(out, (size_t)classes, sizeof **out));
-    for (int i = 0; i < classes; i++)
-        (*out)[i] = i < tutti_data_classes(run->data) ? tutti_data_class_name(run->data, i) : "-";
+    for (int i = 0; i < classes; i++) (*out)[i] = tutti_run_class_name(run, i);
     return TUTTI_OK;
 }
 
@@ -57,6 +56,7 @@ tutti_status tutti_test(const tutti_train_options *options, tutti_train_result *
 {
     tutti_run run;
     *result = (tutti_train_result){0};
+    if (!options->data) return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
     tutti_status s = tutti_run_open(&run, options, true);
     if (s == TUTTI_OK) {
         s = tutti_run_conclude(&run, test(&run, result));

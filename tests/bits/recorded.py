@@ -4,9 +4,12 @@
 recorded.txt has the checksums (SHA-256) of what each net's model and optimizer hold after a few
 steps: the bytes of the tensors, after the files' headers. Every instruction set, number of ranks
 and plan must come to them. --record writes the file anew with this machine's best kernels on one
-rank: for a change that is meant to change bits, and says so."""
+rank: for a change that is meant to change bits, and says so. Such a change also raises
+TUTTI_ARITHMETIC, which weights carry and recorded.txt has beside the sums: runs of two versions of
+the arithmetic are not taken for the same."""
 import concurrent.futures
 import hashlib
+import json
 import pathlib
 import shutil
 import sys
@@ -48,6 +51,13 @@ def sum_of(path):
     return digest.hexdigest()
 
 
+def arithmetic(path):
+    """The version that a model's file tells."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return header["__metadata__"]["arithmetic"]
+
+
 def sums(folder, net, ranks, plan, env):
     batch, steps, _ = NETS[net]
     run = runs.train(TUTTI, folder / "run", ranks, net, "--data", "synthetic", "--batch-size",
@@ -57,8 +67,9 @@ def sums(folder, net, ranks, plan, env):
                      env=env, timeout=3600)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(pool.map(sum_of, (run / "latest" / name for name in FILES)))
+    version = arithmetic(run / "latest" / FILES[0])
     shutil.rmtree(run)
-    return dict(zip(FILES, found))
+    return version, {f"{net}/{name}": value for name, value in zip(FILES, found)}
 
 
 def recorded():
@@ -67,12 +78,17 @@ def recorded():
 
 
 def record(folder):
-    lines = []
+    old, new = recorded(), {}
     for net in NETS:
-        for name, value in sums(folder, net, 1, "data", None).items():
-            lines.append(f"{value}  {net}/{name}\n")
-            print(lines[-1], end="", flush=True)
-    RECORD.write_text("".join(lines))
+        version, found = sums(folder, net, 1, "data", None)
+        new |= {"arithmetic": version} | found
+        print(*(f"{value}  {name}\n" for name, value in found.items()), sep="", end="", flush=True)
+    moved = [name for name in old if name in new and old[name] != new[name]]
+    if moved and "arithmetic" not in moved:
+        print(f"bits of {', '.join(moved)} move: raise TUTTI_ARITHMETIC (src/step/session.h) first")
+        return 1
+    RECORD.write_text("".join(f"{value}  {name}\n" for name, value in new.items()))
+    return 0
 
 
 def cases():
@@ -87,9 +103,9 @@ def cases():
 
 def check(folder, net, isa, ranks, plan):
     want = recorded()
-    for name, value in sums(folder, net, ranks, plan, {"TUTTI_ISA": isa}).items():
-        assert value == want[f"{net}/{name}"], \
-            f"{net}/{name}: {value} is not the recorded {want[f'{net}/{name}']}"
+    version, found = sums(folder, net, ranks, plan, {"TUTTI_ISA": isa})
+    for name, value in {"arithmetic": version, **found}.items():
+        assert value == want[name], f"{name}: {value} is not the recorded {want[name]}"
 
 
 def check_all(folder):

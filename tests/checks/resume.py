@@ -6,11 +6,13 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
-TUTTI = sys.argv[1]
+TUTTI = str(pathlib.Path(sys.argv[1]).resolve())
 NETS = pathlib.Path(__file__).resolve().parent.parent / "nets"
 LINEAR = [str(NETS / "linear.net"), "--data", "synthetic,train=64,test=40"]
 FAILURES = []
@@ -110,6 +112,96 @@ def check_refusals(folder):
     expect("nothing is written", sorted(left.rglob("*")) == before)
 
 
+def png(path, colour):
+    """A picture of 8x8 pixels of about one colour."""
+    rows = b"".join(b"\0" + bytes(min(255, c + 7 * (x ^ y)) for x in range(8) for c in colour)
+                    for y in range(8))
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)),
+              (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks))
+
+
+COLOURS = {"bag": (200, 20, 20), "cardboard": (20, 200, 20), "glass": (20, 20, 200)}
+
+
+def pictures(folder, names):
+    """Class by class the same pictures, to train and to test on."""
+    for name, colour in names.items():
+        for part in ("train", "test"):
+            for i in range(4):
+                png(folder / part / name / f"{i}.png", [min(255, c + 9 * i) for c in colour])
+    return f"images:{folder}"
+
+
+def check_about(folder):
+    """A file of weights tells its net, its classes and how samples are made."""
+    net = folder / "small.net"
+    net.write_text("# Of three colours.\ninput 3 8 8\nout fc 3\nloss softmax\n")
+    data = pictures(folder / "all", COLOURS) + ",mean=0.3/0.4/0.5,std=0.2/0.3/0.4,resize=10"
+    train(net, "--data", data, "--run", folder / "run", "--steps", 30, "--lr", 0.05, "-b", 12,
+          "--eval-every", "never")
+    file = folder / "all" / "test" / "glass" / "0.png"
+    shutil.copy(file, folder / "glass.png")
+    named = run("predict", net, "--data", data, "--weights", folder / "run", file)
+    expect("glass is glass", named.returncode == 0 and ": glass " in named.stdout, named)
+    tested = run("test", net, "--data", data, "--weights", folder / "run")
+    expect("all are right", "12 samples: top-1 100.00 %" in tested.stdout, tested)
+    words = ["test", "--data", data, "--weights", folder / "run"]
+    expect("test knows the net", run(*words).stdout == tested.stdout, run(*words))
+
+    two = {name: COLOURS[name] for name in ("cardboard", "glass")}
+    done = run("test", "--data", pictures(folder / "two", two) + ",resize=10", "--weights",
+               folder / "run")
+    expect("classes at other places are matched by name",
+           "8 samples: top-1 100.00 %" in done.stdout, done)
+    done = run("predict", "--data", f"images:{folder}/two,resize=10", "--weights", folder / "run",
+               file)
+    expect("names are the model's", done.stdout == named.stdout, done)
+    for other, said in (
+            (pictures(folder / "typo", dict(two, glas=COLOURS["glass"])) + ",resize=10",
+             "a class 'glas' that --weights"),
+            (f"images:{folder}/all,mean=0.3/0.4/0.6,std=0.2/0.3/0.4,resize=10",
+             "not what the weights were trained with")):
+        done = run("test", "--data", other, "--weights", folder / "run")
+        expect(f"{other} is refused", done.returncode == 2 and said in done.stderr, done)
+    tanh = folder / "tanh.net"
+    tanh.write_text(net.read_text().replace("fc 3", "fc 3 tanh"))
+    done = run("test", tanh, "--data", data, "--weights", folder / "run")
+    expect("another net is refused", done.returncode == 2 and "another net" in done.stderr, done)
+
+    shutil.copytree(folder / "run" / "latest", folder / "left" / "step_00000030")
+    done = run("train", "--resume", folder / "left", "--run", folder / "left", "--steps", 33)
+    expect("a run knows its net and data", done.returncode == 0, done)
+    shutil.copy(folder / "run" / "latest" / "model.safetensors", folder / "lone.safetensors")
+    for name in ("all", "two", "typo", "run"):
+        shutil.rmtree(folder / name)
+    net.unlink()
+    done = run("predict", "--weights", "lone.safetensors", "glass.png", cwd=folder)
+    expect("a file that was copied away knows all of it", done.returncode == 0
+           and done.stdout.replace("glass.png:", f"{file}:") == named.stdout, done)
+
+
+def check_strangers(folder):
+    """Weights of others still need a net and a data set, and say so."""
+    train(*LINEAR, "--steps", 1, "--run", folder / "run", "--eval-every", "never")
+    content = (folder / "run" / "latest" / "model.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + length])
+    header["__metadata__"] = {"format": "pt"}
+    bare = json.dumps(header).encode()
+    weights = folder / "foreign.safetensors"
+    weights.write_bytes(len(bare).to_bytes(8, "little") + bare + content[8 + length:])
+    done = run("test", *LINEAR[1:], "--weights", weights)
+    expect("a net is needed", done.returncode == 2 and "NET is missing" in done.stderr, done)
+    expect("a net is enough", run("test", *LINEAR, "--weights", weights).returncode == 0)
+    png(folder / "x.png", COLOURS["bag"])
+    done = run("predict", LINEAR[0], "--weights", weights, folder / "x.png")
+    expect("data are needed", done.returncode == 2 and "--data is missing" in done.stderr, done)
+
+
 def check_ranks(folder):
     """Ranks whose options differ say which, instead of waiting for each other."""
     if "[X] MPI: Open MPI" not in run("--check-build").stdout:
@@ -148,7 +240,8 @@ def check_sums(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for check in (check_same_run, check_changes, check_refusals, check_ranks, check_sums):
+    for check in (check_same_run, check_changes, check_refusals, check_about,
+                  check_strangers, check_ranks, check_sums):
         home = pathlib.Path(name) / check.__name__
         home.mkdir()
         check(home)

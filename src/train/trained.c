@@ -1,0 +1,114 @@
+/* Weights that tell about themselves, and whether that fits what they are used for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "format/json.h"
+#include "train/run.h"
+
+tutti_status tutti_run_read_about(tutti_run *run, bool evaluates_only)
+{
+    char path[TUTTI_PATH_BYTES + 64];
+    const char *weights = run->options->weights;
+    if (run->was) {
+        snprintf(path, sizeof path, "%s/model.safetensors", run->begins_at);
+        return tutti_about_open(&run->about, path);
+    }
+    if (!evaluates_only || !weights) return TUTTI_OK;
+    TUTTI_TRY(tutti_checkpoint_weights(path, weights));
+    TUTTI_TRY(tutti_checkpoint_verify_file(path));
+    return tutti_about_open(&run->about, path);
+}
+
+/* ---- the net ---- */
+
+static tutti_status parse_net(tutti_net **out, const tutti_about *about)
+{
+    char where[256];
+    snprintf(where, sizeof where, "%.200s.net", about->net);
+    return tutti_net_parse(out, about->net_text, where);
+}
+
+/* Dropout makes no difference to answers. */
+static tutti_status hash_of_answers(tutti_net *net, char hex[TUTTI_HASH_HEX])
+{
+    tutti_net_still(net);
+    return tutti_net_hash(net, hex);
+}
+
+static tutti_status check_net(tutti_run *run)
+{
+    char given[TUTTI_HASH_HEX] = "", told[TUTTI_HASH_HEX] = "";
+    tutti_net *net = NULL;
+    TUTTI_TRY(parse_net(&net, run->about));
+    tutti_status s = hash_of_answers(net, told);
+    tutti_net_destroy(&net);
+    if (s == TUTTI_OK) s = hash_of_answers(run->net, given);
+    if (s != TUTTI_OK || !strcmp(given, told)) return s;
+    return tutti_fail(TUTTI_OTHER_RUN,
+                      "--weights %s are those of another net (%s) than %s: leave NET out, they "
+                      "know theirs",
+                      run->options->weights, run->about->net, run->net->name);
+}
+
+tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only)
+{
+    const char *name = run->options->net;
+    if (name) TUTTI_TRY(tutti_net_load(&run->net, name));
+    else if (run->about) return parse_net(&run->net, run->about);
+    else
+        return tutti_fail(TUTTI_ARGUMENT, "NET is missing%s: name a net of the zoo, or a file",
+                          evaluates_only ? ", and the weights do not tell" : "");
+    return evaluates_only && run->about ? check_net(run) : TUTTI_OK;
+}
+
+/* ---- the classes ---- */
+
+int tutti_run_classes(const tutti_run *run)
+{
+    return run->about ? run->about->class_count : tutti_data_classes(run->data);
+}
+
+const char *tutti_run_class_name(const tutti_run *run, int output)
+{
+    if (output >= tutti_run_classes(run)) return "-";
+    return run->about ? run->about->classes[output] : tutti_data_class_name(run->data, output);
+}
+
+/* The one output of that name, or -1; where names repeat, only the place tells. */
+static int output_of(const tutti_about *about, const char *name, int label)
+{
+    int found = -1;
+    if (label < about->class_count && !strcmp(about->classes[label], name)) return label;
+    for (int i = 0; i < about->class_count; i++) {
+        if (strcmp(about->classes[i], name)) continue;
+        if (found >= 0) return -1;
+        found = i;
+    }
+    return found;
+}
+
+static tutti_status match_class(tutti_run *run, int label)
+{
+    tutti_string name = {0};
+    tutti_string_utf8(&name, tutti_data_class_name(run->data, label));
+    tutti_status s = tutti_string_status(&name);
+    if (s == TUTTI_OK)
+        run->outputs[label] = output_of(run->about, name.data ? name.data : "", label);
+    if (s == TUTTI_OK && run->outputs[label] < 0)
+        s = tutti_fail(TUTTI_OTHER_RUN,
+                       "--data %s has a class '%s' that --weights %s do not know: their %d classes "
+                       "begin with '%s'",
+                       run->options->data, name.data ? name.data : "", run->options->weights,
+                       run->about->class_count, run->about->classes[0]);
+    tutti_string_deinit(&name);
+    return s;
+}
+
+tutti_status tutti_run_match_classes(tutti_run *run)
+{
+    const int count = tutti_data_classes(run->data);
+    TUTTI_TRY(tutti_alloc(&run->outputs, (size_t)count, sizeof *run->outputs));
+    for (int label = 0; label < count; label++) TUTTI_TRY(match_class(run, label));
+    return TUTTI_OK;
+}
