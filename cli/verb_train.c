@@ -152,7 +152,8 @@ const cli_verb cli_verb_train = {
     run,
     "Examples:\n"
     "  tutti train lenet --data fashion-mnist --run runs/lenet\n"
-    "  mpirun -n 4 tutti train vgg-a --data images:/data/imagenet --batch-size 256 --run runs/vgg\n"
+    "  mpirun -n 4 --mca odls_base_sigkill_timeout 60 \\\n"
+    "      tutti train vgg-a --data images:/data/imagenet --batch-size 256 --run runs/vgg\n"
     "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n\n"
     "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
     "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-schedule, --epochs, --steps,\n"

@@ -158,6 +158,28 @@ static void a_net_must_fit_into_the_memory(void **state)
            "tutti train vgg-a --batch-size 216, or more hosts");
 }
 
+static void a_launcher_must_wait_for_a_step(void **state)
+{
+    (void)state;
+    tutti_facts m = healthy();
+    m.net = "vgg-a";
+    m.net_flops = 390e9;
+    m.grace = 1;
+    expect(
+        &m,
+        "a step of vgg-a takes at least 1.0 s, but mpirun kills 1 s after Ctrl-C or SIGTERM: too "
+        "early for a last checkpoint",
+        "mpirun --mca odls_base_sigkill_timeout 64");
+    tutti_finding out[TUTTI_MAX_FINDINGS];
+    m.grace = 60;
+    assert_int_equal(tutti_findings(out, &m), 0);
+    m.grace = 0; /* nobody kills */
+    assert_int_equal(tutti_findings(out, &m), 0);
+    m.grace = 1;
+    m.speeds = (tutti_speeds){0}; /* nobody knows */
+    assert_int_equal(tutti_findings(out, &m), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test(limits_and_settings_are_named),
         cmocka_unit_test(a_slow_rank_is_named),
         cmocka_unit_test(a_net_must_fit_into_the_memory),
+        cmocka_unit_test(a_launcher_must_wait_for_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

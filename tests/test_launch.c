@@ -50,6 +50,22 @@ static void launchers_are_recognised(void **state)
     assert_int_equal(-1, detect(ENV("SMPI_GLOBAL_SIZE", "128")).rank);
 }
 
+static double grace(const char *const *variables)
+{
+    environment = variables;
+    return tutti_launch_grace(lookup);
+}
+
+static void a_launcher_says_when_it_kills(void **state)
+{
+    (void)state;
+    assert_true(grace(ENV("HOME", "/")) == 0);
+    assert_true(grace(ENV("PMIX_RANK", "0", "SLURM_STEP_NUM_TASKS", "16")) == 0);
+    assert_true(grace(ENV("OMPI_COMM_WORLD_SIZE", "4")) == 1);
+    assert_true(
+        grace(ENV("OMPI_COMM_WORLD_SIZE", "4", "OMPI_MCA_odls_base_sigkill_timeout", "60")) == 60);
+}
+
 static void a_batch_script_is_not_a_launcher(void **state)
 {
     (void)state;
@@ -78,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_means_one_rank),
         cmocka_unit_test(launchers_are_recognised),
+        cmocka_unit_test(a_launcher_says_when_it_kills),
         cmocka_unit_test(a_batch_script_is_not_a_launcher),
         cmocka_unit_test(srun_without_mpi_is_refused),
         cmocka_unit_test(the_build_id_is_found),

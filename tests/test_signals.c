@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void what_nohup_ignores_stays_ignored(void **state)
 }
 
 /* What becomes of a child that gets SIGINT 'times' times and then exits with 7; what it says. */
-static int child_after(int times, char *said, size_t size)
+static int child_after(int times, int64_t kept, char *said, size_t size)
 {
     int ends[2], status = 0;
     assert_int_equal(pipe(ends), 0);
@@ -87,12 +88,14 @@ static int child_after(int times, char *said, size_t size)
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         if (tutti_signals_open(true)) _exit(1);
+        if (kept >= 0) tutti_signals_keep(kept);
         for (int i = 0; i < times; i++) raise(SIGINT);
         _exit(7);
     }
     close(ends[1]);
-    const ssize_t n = read(ends[0], said, size - 1);
-    said[n > 0 ? n : 0] = 0;
+    size_t length = 0;
+    for (ssize_t n; (n = read(ends[0], said + length, size - 1 - length)) > 0;) length += (size_t)n;
+    said[length] = 0;
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
@@ -102,11 +105,11 @@ static void a_second_interrupt_ends_at_once(void **state)
 {
     (void)state;
     char said[512];
-    int status = child_after(1, said, sizeof said);
+    int status = child_after(1, -1, said, sizeof said);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     assert_string_equal(
         said, "\ntutti: finishing the step, then a checkpoint; once more Ctrl-C ends at once\n");
-    status = child_after(2, said, sizeof said);
+    status = child_after(2, -1, said, sizeof said);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 
@@ -169,6 +172,25 @@ static void a_shell_is_not_a_launcher(void **state)
     assert_int_equal(tutti_launcher_above(1).pid, 0);
 }
 
+/* Who is killed while finishing a long step has been told what is left. */
+static void the_answer_says_what_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t step;
+        const char *sentence;
+    } table[] = {
+        {0, "\ntutti: should it be killed before that, step 0 is kept\n"},
+        {1230, "\ntutti: should it be killed before that, step 1230 is kept\n"},
+        {2147483646, "\ntutti: should it be killed before that, step 2147483646 is kept\n"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char said[512];
+        child_after(1, table[i].step, said, sizeof said);
+        if (!strstr(said, table[i].sentence)) fail_msg("%s", said);
+    }
+}
+
 int main(void)
 {
     signal(SIGHUP, SIG_DFL); /* whoever runs the tests may use nohup */
@@ -180,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_second_interrupt_ends_at_once),
         cmocka_unit_test(a_launcher_is_missed_when_it_is_gone),
         cmocka_unit_test(a_shell_is_not_a_launcher),
+        cmocka_unit_test(the_answer_says_what_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,7 @@ static tutti_status finish(const tutti_checkpoint *c, const char *state,
     TUTTI_TRY(take_place(c, options->log));
     TUTTI_TRY(tutti_file_sync_directory(c->run));
     TUTTI_TRY(set_link(c->run, "latest", c->step));
+    if (options->after) options->after(c->step);
     TUTTI_TRY(tutti_checkpoint_mend_best(c->run, options->best_step));
     tutti_checkpoint_remove_old(c->run, c->step, options);
     tutti_checkpoint_remove_unfinished(c->run, options->alone);

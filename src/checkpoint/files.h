@@ -78,7 +78,8 @@ typedef struct tutti_checkpoint_finish_options {
     int keep;          /* of those up to this one the newest 'keep' stay; 0: all do */
     bool alone;        /* no other process writes in this run: it is claimed */
     tutti_status (*before)(void *user); /* called before the checkpoint can be seen; or NULL */
-    void *user;
+    void *user;                         /* its argument */
+    void (*after)(int64_t step);        /* called when it is the latest; or NULL */
     const tutti_log *log; /* hears of strangers' files in a checkpoint that goes; borrowed */
 } tutti_checkpoint_finish_options;
 

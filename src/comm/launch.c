@@ -41,6 +41,13 @@ tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *))
     return TUTTI_OK;
 }
 
+double tutti_launch_grace(char *(*get)(const char *))
+{
+    if (!get("OMPI_COMM_WORLD_SIZE")) return 0;
+    const char *seconds = get("OMPI_MCA_odls_base_sigkill_timeout");
+    return seconds ? strtod(seconds, NULL) : 1;
+}
+
 /* --- build id --- */
 
 static uint64_t fnv(const unsigned char *bytes, size_t count)

@@ -43,6 +43,8 @@ typedef struct tutti_facts {
     const char *net; /* what training it would take on this rank; NULL: not asked */
     int batch;
     uint64_t net_bytes;
+    double net_flops; /* of a step, on this rank */
+    double grace;     /* seconds that the launcher leaves after SIGTERM; 0: any */
 } tutti_facts;
 
 /* What can be read without measuring. */

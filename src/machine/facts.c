@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/launch.h"
+
 /* The first line of a small file of the system; false, and "", if it cannot be read. */
 static bool first_line(const char *path, char *out, size_t size)
 {
@@ -89,6 +91,7 @@ void tutti_facts_collect(tutti_facts *facts, const tutti_rank *me)
         .ranks = 1,
         .all_ranks = 1,
         .host_threads = tutti_team_size(team),
+        .grace = tutti_launch_grace(getenv),
     };
     snprintf(facts->cpu, sizeof facts->cpu, "%s", tutti_topology_cpu(topology));
     for (int level = 1; level <= 3; level++) {

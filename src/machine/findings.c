@@ -162,6 +162,18 @@ static bool net_does_not_fit(tutti_finding *f, const tutti_facts *m)
                     m->ranks == 1 ? "" : "s");
 }
 
+/* A request to stop is heard of at the end of one step, by all ranks at the end of the next. */
+static bool launcher_kills_early(tutti_finding *f, const tutti_facts *m)
+{
+    const double step = m->speeds.fma_all > 0 ? m->net_flops / (m->speeds.fma_all * 1e9) : 0;
+    if (!m->net || m->grace <= 0 || 2 * step <= m->grace) return false;
+    remedy(f, "mpirun --mca odls_base_sigkill_timeout %.0f", 60 + 4 * step);
+    return is_found(f,
+                    "a step of %s takes at least %.1f s, but mpirun kills %g s after Ctrl-C or "
+                    "SIGTERM: too early for a last checkpoint",
+                    m->net, step, m->grace);
+}
+
 typedef bool rule(tutti_finding *f, const tutti_facts *m);
 
 static rule *const rules[] = {
@@ -169,7 +181,7 @@ static rule *const rules[] = {
     two_threads_on_one_core, ranks_crowd_the_machine,  processor_time_is_limited,
     memory_is_limited,       huge_pages_are_off,       clock_saves_power,
     kernels_are_lowered,     threads_do_not_add_up,    one_rank_is_slow,
-    net_does_not_fit,
+    net_does_not_fit,        launcher_kills_early,
 };
 
 int tutti_findings(tutti_finding out[TUTTI_MAX_FINDINGS], const tutti_facts *facts)

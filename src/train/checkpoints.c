@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "train/run.h"
+#include "train/signals.h"
 
 enum { METRICS = 5 };
 
@@ -70,6 +71,7 @@ tutti_status tutti_run_save(tutti_run *run)
                    .alone = run->claim != NULL,
                    .before = sync_metrics,
                    .user = run->metrics,
+                   .after = tutti_signals_keep,
                    .log = &run->log},
     };
     return tutti_keeper_save(run->keeper, &save);

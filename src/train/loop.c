@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "comm/launch.h"
 #include "train/launcher.h"
 #include "train/saving.h"
 #include "train/signals.h"
@@ -91,6 +92,8 @@ static tutti_status one_step(tutti_run *run, loop *l, tutti_news *news)
         run->times.steady += seconds;
         run->times.steady_data += run->times.data_wait;
         run->times.steady_steps++;
+        if (run->options->run)
+            tutti_saving_foresee(&l->saving, run, seconds, tutti_launch_grace(getenv));
     }
     return s;
 }
@@ -357,8 +360,10 @@ static tutti_status save_beginning(tutti_run *run, loop *l)
 {
     tutti_saving_init(&l->saving, run);
     if (tutti_session_steps(run->session) || !run->options->run) return TUTTI_OK;
-    TUTTI_TRY(tutti_run_save(run));
-    return tutti_keeper_wait(run->keeper);
+    TUTTI_TRY(tutti_saving_start(&l->saving, run));
+    TUTTI_TRY(tutti_saving_end(&l->saving, run));
+    if (!l->saving.owes) return TUTTI_OK;
+    return tutti_fail(TUTTI_DISK_FULL, "%s", l->saving.why);
 }
 
 static tutti_status flush_rows(tutti_run *run, int tries)

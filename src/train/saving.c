@@ -17,6 +17,7 @@ void tutti_saving_init(tutti_saving *saving, const tutti_run *run)
     *saving = (tutti_saving){.retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
                              .kept_top1 = run->score.best_top1,
                              .kept_step = run->score.best_step};
+    if (tutti_session_steps(run->session)) tutti_signals_keep(tutti_session_steps(run->session));
 }
 
 unsigned tutti_saving_bits(const tutti_run *run)
@@ -32,6 +33,7 @@ static void take_success(tutti_saving *saving, const tutti_run *run)
 {
     if (saving->owes && run->me.rank == 0) tutti_info(&run->log, "checkpoints are written again");
     saving->owes = false;
+    if (saving->sent == 0) saving->took = tutti_now() - saving->began; /* which was waited for */
     saving->kept_top1 = saving->sent_top1;
     saving->kept_step = saving->sent_step;
 }
@@ -94,7 +96,22 @@ tutti_status tutti_saving_start(tutti_saving *saving, tutti_run *run)
     TUTTI_TRY(wait_for_the_last(saving, run));
     saving->sent_top1 = run->score.best_top1;
     saving->sent_step = run->score.best_step;
+    saving->sent = tutti_session_steps(run->session);
+    saving->began = tutti_now();
     tutti_rhythm_mark(&saving->retry, tutti_now());
     const tutti_status s = tutti_run_save(run);
     return s == TUTTI_OK ? TUTTI_OK : take_outcome(saving, run, s);
+}
+
+/* A signal is heard of at the end of the step, by all ranks at the end of the next. */
+void tutti_saving_foresee(tutti_saving *saving, const tutti_run *run, double step, double grace)
+{
+    const double needs = 2 * step + saving->took;
+    if (grace <= 0 || needs <= grace || saving->warned || run->me.rank) return;
+    saving->warned = true;
+    tutti_warn(
+        &run->log,
+        "a step takes %.1f s, and mpirun kills its processes %g s after Ctrl-C or SIGTERM: "
+        "too early for a last checkpoint; start it with --mca odls_base_sigkill_timeout %.0f",
+        step, grace, 60 + needs);
 }

@@ -13,9 +13,14 @@ typedef struct tutti_saving {
     int64_t kept_step;
     double sent_top1; /* likewise, as the one being written says itself */
     int64_t sent_step;
-    bool said; /* that training had to wait for one */
+    int64_t sent; /* the step of the one being written */
+    bool said;    /* that training had to wait for one */
+    bool warned;  /* that a launcher will not wait for one */
+    double began; /* when it was started */
+    double took;  /* seconds of the first one */
 } tutti_saving;
 
+/* Beginning or resumed: what is on the disk. */
 void tutti_saving_init(tutti_saving *saving, const tutti_run *run);
 
 /* What a rank says of its checkpoint in its notes, beside the requests it heard (signals.h). */
@@ -30,5 +35,10 @@ tutti_status tutti_saving_end(tutti_saving *saving, tutti_run *run) TUTTI_MUST_C
 /* Collective, with the same news on all ranks: ends it when they say that it is done. */
 tutti_status tutti_saving_hear(tutti_saving *saving, tutti_run *run,
                                const tutti_news *news) TUTTI_MUST_CHECK;
+
+/* Says, once, if a stop request would come too late for a checkpoint: a step takes 'step' seconds,
+ * the request is heard a step later, and the launcher kills after 'grace' seconds (0: it does
+ * not). */
+void tutti_saving_foresee(tutti_saving *saving, const tutti_run *run, double step, double grace);
 
 #endif

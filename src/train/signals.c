@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "train/signals.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static const struct {
 static struct {
     volatile sig_atomic_t flag[HEARD];
     volatile sig_atomic_t speaks;
+    volatile sig_atomic_t kept; /* 1 + the step; 0: no checkpoint is known of */
     int open;
     struct sigaction before[HEARD];
 } signals;
@@ -38,6 +40,23 @@ static void answer(const char *text)
 {
     const ssize_t written = signals.speaks && text ? write(STDERR_FILENO, text, strlen(text)) : 0;
     (void)written; /* nothing can be done about it here */
+}
+
+/* A handler may not call printf. */
+static void answer_what_is_kept(void)
+{
+    static const char before[] = "tutti: should it be killed before that, step ",
+                      after[] = " is kept\n";
+    char text[sizeof before + 16 + sizeof after], digits[16];
+    int count = 0;
+    size_t length = sizeof before - 1;
+    if (!signals.kept) return;
+    for (long step = signals.kept - 1; count == 0 || step; step /= 10)
+        digits[count++] = (char)('0' + step % 10);
+    memcpy(text, before, length);
+    while (count) text[length++] = digits[--count];
+    memcpy(text + length, after, sizeof after);
+    answer(text);
 }
 
 static void end_at_once(int number)
@@ -53,6 +72,7 @@ static void hear(int number)
         if (heard[i].signal != number) continue;
         if (number == SIGINT && signals.flag[i]) end_at_once(number);
         else answer(heard[i].answer);
+        if (heard[i].bit & TUTTI_ASKED_STOP && !signals.flag[i]) answer_what_is_kept();
         signals.flag[i] = 1;
     }
 }
@@ -63,6 +83,7 @@ tutti_status tutti_signals_open(bool speaks)
         return tutti_fail(TUTTI_ARGUMENT, "another training of this process listens to signals");
     signals.open = 1;
     signals.speaks = speaks;
+    signals.kept = 0;
     struct sigaction action = {.sa_handler = hear, .sa_flags = SA_RESTART};
     sigfillset(&action.sa_mask);
     for (int i = 0; i < HEARD; i++) {
@@ -78,6 +99,11 @@ void tutti_signals_close(void)
     if (!signals.open) return;
     for (int i = 0; i < HEARD; i++) sigaction(heard[i].signal, &signals.before[i], NULL);
     signals.open = 0;
+}
+
+void tutti_signals_keep(int64_t step)
+{
+    signals.kept = step < INT_MAX ? (int)step + 1 : 0;
 }
 
 unsigned tutti_signals_asked(void)

@@ -15,6 +15,7 @@
 #define TUTTI_TRAIN_SIGNALS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "base/status.h"
 
 enum {
@@ -32,6 +33,10 @@ enum {
  * ignored. Only one at a time in a process: a second open before close fails. */
 tutti_status tutti_signals_open(bool speaks) TUTTI_MUST_CHECK;
 void tutti_signals_close(void); /* puts back what was there before */
+
+/* The checkpoint of this step is on the disk: the answer to a stop request says that it stays if
+ * the process is killed before the next one is. Any thread, one at a time. */
+void tutti_signals_keep(int64_t step);
 
 /* What was asked for since the last call; the stop requests are answered again and again. */
 unsigned tutti_signals_asked(void);
