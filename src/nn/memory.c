@@ -83,15 +83,21 @@ static bool is_gated(const tutti_model *m, const tutti_edge *edge)
     return edge->from != TUTTI_NET_INPUT && tutti_ends_in_gate(m->units[edge->from].layer);
 }
 
+static bool wants_any_dx(const tutti_unit *unit)
+{
+    for (int e = 0; e < unit->layer->input_count; e++)
+        if (unit->edges[e].wants_dx) return true;
+    return false;
+}
+
 /* Does the unit's backward pass read this input, or its own output? A gate passes its gradient on:
  * readers have masked it by an output that is positive only where the input is. */
 static bool needs_x(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
 {
     const tutti_kind *kind = unit->layer->kind;
     if (kind->again & TUTTI_AGAIN_X_PARAMETERS) return true;
-    if (!edge->wants_dx) return false;
-    return kind->again & TUTTI_AGAIN_X_DATA ||
-           (is_gated(m, edge) && !kind->gates_by_y && !kind->is_gate);
+    if (kind->again & TUTTI_AGAIN_X_DATA && wants_any_dx(unit)) return true; /* one by the other */
+    return edge->wants_dx && is_gated(m, edge) && !kind->gates_by_y && !kind->is_gate;
 }
 
 static bool needs_y(const tutti_model *m, const tutti_unit *unit)
