@@ -18,8 +18,8 @@ typedef struct tutti_launch {
 tutti_status tutti_launch_detect(tutti_launch *out, char *(*get)(const char *)) TUTTI_MUST_CHECK;
 
 /* Seconds between the SIGTERM and the SIGKILL of a launcher that was itself asked to end; 0: there
- * is no launcher, or it does not say. Open MPI's mpirun leaves one second unless it is told otherwise
- * (--mca odls_base_sigkill_timeout). */
+ * is no launcher, or it does not say. Open MPI's mpirun leaves one second unless it is told
+ * otherwise (--mca odls_base_sigkill_timeout). */
 double tutti_launch_grace(char *(*get)(const char *));
 
 /* A hash of the linker's build id of the binary this code is in; 0 where it has none. */
