@@ -58,6 +58,8 @@ static const cli_option options[] = {
     {"grains",             CLI_INT,  TO(grains), 1, 1 << 20,
      .help = "leaves of the sum over samples: a power of two, at least the number of ranks",
      .otherwise = "by the batch size"},
+    {"bn-group",           CLI_TEXT, TO(bn_group), .value = "N|all",
+     .help = "samples that batchnorm layers normalise together", .otherwise = "the net's"},
     {"shuffle",            CLI_CHOICE, TO(shuffle), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "a new order in every epoch"},
     {"augment",            CLI_CHOICE, TO(augment), .choices = "off|on", .unset = -1, .otherwise = "on",

@@ -45,14 +45,16 @@ typedef struct tutti_train_options {
     const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
     double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
     int64_t seed;            /* of everything random [0] */
-    int grains;          /* leaves of the sum over samples, a power of two; 0: by the batch size */
-    int shuffle;         /* 0: the order of the data set in every epoch [1] */
-    int augment;         /* 0: training samples look like test samples [1] */
-    int dropout;         /* 0: dropout and stochastic depth do nothing, for comparisons [1] */
-    int skip_bad;        /* 1: replace damaged samples instead of stopping [0] */
-    const char *init;    /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
-    const char *resume;  /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
-    const char *weights; /* a safetensors file to start from (fine-tuning) */
+    int grains;           /* leaves of the sum over samples, a power of two; 0: by the batch size */
+    const char *bn_group; /* samples that batchnorm layers take together: "32", "all"; NULL or */
+                          /* "net": as the net says */
+    int shuffle;          /* 0: the order of the data set in every epoch [1] */
+    int augment;          /* 0: training samples look like test samples [1] */
+    int dropout;          /* 0: dropout and stochastic depth do nothing, for comparisons [1] */
+    int skip_bad;         /* 1: replace damaged samples instead of stopping [0] */
+    const char *init;     /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
+    const char *resume;   /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
+    const char *weights;  /* a safetensors file to start from (fine-tuning) */
 
     const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
     bool overlap;                   /* false: communicate after computing, for comparisons */

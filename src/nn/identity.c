@@ -93,6 +93,12 @@ tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX])
     return TUTTI_OK;
 }
 
+void tutti_net_regroup(tutti_net *net, int samples)
+{
+    for (int i = 0; i < net->layer_count; i++)
+        if (net->layers[i].kind->regroup) net->layers[i].kind->regroup(&net->layers[i], samples);
+}
+
 void tutti_net_still(tutti_net *net)
 {
     for (int i = 0; i < net->layer_count; i++)

@@ -171,6 +171,10 @@ double tutti_layer_number(const tutti_layer *layer, const char *name, int index)
  * comments and suggestions. */
 tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX]) TUTTI_MUST_CHECK;
 
+/* Samples that layers with statistics take together, 0: all of the minibatch (nn/statistics.h). */
+enum { TUTTI_MOST_GROUP = 1 << 24 };
+void tutti_net_regroup(tutti_net *net, int samples);
+
 /* Takes the noise out of training: dropout and the like no longer do anything. */
 void tutti_net_still(tutti_net *net);
 

@@ -41,6 +41,7 @@ static const row rows[] = {
     {"decay-all",        SWITCH, O(decay_all),        S(decay_all),  0, 0, false},
     {"clip",             REAL,   O(clip),             S(clip),       0, 0, false},
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
+    {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
     {"shuffle",          SWITCH, O(shuffle),          S(shuffle),    0, 0, false},
     {"augment",          SWITCH, O(augment),          S(augment),    0, 0, false},
     {"dropout",          SWITCH, O(dropout),          S(dropout),    0, 0, false},

@@ -98,6 +98,21 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     return is_told ? tutti_run_match_classes(run) : TUTTI_OK;
 }
 
+static tutti_status regroup(tutti_run *run)
+{
+    const char *text = run->settings.bn_group;
+    char *end = NULL;
+    const long samples = strtol(text, &end, 10);
+    if (!strcmp(text, "net")) return TUTTI_OK;
+    const bool is_number = end != text && !*end && samples >= 1 && samples <= TUTTI_MOST_GROUP;
+    if (!is_number && strcmp(text, "all") != 0)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--bn-group %s is neither a number of samples, 1 to %d, nor all", text,
+                          TUTTI_MOST_GROUP);
+    tutti_net_regroup(run->net, is_number ? (int)samples : 0);
+    return TUTTI_OK;
+}
+
 static tutti_status open_data(tutti_run *run, bool evaluates_only)
 {
     const char *name = run->options->data;
@@ -116,6 +131,7 @@ static tutti_status open_net(tutti_run *run, bool evaluates_only)
     TUTTI_TRY(tutti_run_open_net(run, evaluates_only));
     TUTTI_TRY(tutti_settings_resolve(&run->settings, run->options, run->net));
     if (!run->settings.dropout) tutti_net_still(run->net);
+    TUTTI_TRY(regroup(run));
     return tutti_net_hash(run->net, run->net_hash);
 }
 

@@ -18,6 +18,7 @@ typedef struct tutti_settings {
     tutti_chosen_optimizer optimizer;
     char optimizer_text[TUTTI_OPTIMIZER_TEXT];
     bool decay_all, shuffle, augment, dropout, skip_bad;
+    char bn_group[16];               /* as written; "net": as the net says */
     char init[64], lr_schedule[256]; /* as written */
     char warmup[TUTTI_SPAN_TEXT], checkpoint_text[TUTTI_SPAN_TEXT], eval_text[TUTTI_SPAN_TEXT];
     tutti_schedule schedule;

@@ -201,6 +201,37 @@ def check_optimizers(folder):
         yield f"{name}, resumed on 3 ranks", resumed
 
 
+def check_batchnorm(folder):
+    """Statistics groups inside ranks and across them, running statistics, other checkpoints."""
+    net = [str(NETS / "batchnorm.net"), "--data", "synthetic", "--grains", "8", "--steps", "6",
+           "--checkpoint-every", "3steps", "--eval-every", "3steps", "--threads", "1"]
+    fc4 = plan_file(folder, "fc4 model")
+    for group, cases in (
+            ("all", ((2, []), (3, []), (5, ["--clip", "0.5"]), (8, ["--part-reduce", "direct"]))),
+            ("6", ((4, []), (7, ["--part-broadcast", "bruck"]), (2, ["--plan", fc4]))),
+            ("9", ((4, ["--overlap", "off"]), (3, [])))):
+        options = [*net, "--bn-group", group]
+        clipped = {}
+        for ranks, extra in cases:
+            def run(ranks=ranks, extra=extra, options=options, group=group, clipped=clipped):
+                clip = extra if extra[:1] == ["--clip"] else []
+                key = " ".join(clip)
+                if key not in clipped:
+                    clipped[key] = train(folder / f"bn{group}{key}", 1, *options, *clip)
+                same(clipped[key], train(folder / "bn-other", ranks, *options, *extra,
+                                         "--overwrite"))
+            yield f"batchnorm, groups of {group}, {ranks} ranks {extra[:1]}", run
+
+    def resumed():
+        options = [*net, "--bn-group", "10"]
+        one = train(folder / "bn-whole", 1, *options)
+        run = folder / "bn-resumed"
+        run.mkdir()
+        shutil.copytree(one / "step_00000003", run / "step_00000003")
+        same(one, train(run, 3, *options, "--resume", "auto"), metrics=False)
+    yield "batchnorm, groups of 10, resumed on 3 ranks", resumed
+
+
 def check_complaints(folder):
     def complains(name, ranks, options, code, words):
         done = subprocess.run(command(folder / "bad", ranks, *options), env=ENV,
@@ -223,6 +254,11 @@ def check_complaints(folder):
             complains("diverged", ranks, [SMALL[0], *syn, "--steps", "30", "--lr", "1e6", "--threads",
                       "1", "--plan", plan], 3, "the loss is not a finite number"),
             shutil.rmtree(folder / "bad"))
+    one = [str(NETS / "batchnorm.net"), "--steps", "1", "--threads", "1", *syn]
+    yield "a statistics group of one value", lambda: complains(
+        "group", 2, [*one, "--bn-group", "7"], 2, "bn4: a statistics group of a minibatch of 36")
+    yield "a wrong word for a group", lambda: complains(
+        "group", 1, [*one, "--bn-group", "some"], 2, "--bn-group some is neither a number")
     yield "missing data", lambda: complains(
         "data", 2, [*base, "--data", "cifar10:" + str(folder / "nowhere")], 1, "nowhere")
 
@@ -287,7 +323,7 @@ def main():
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
                   check_channels(folder), check_clipping(folder), check_optimizers(folder),
-                  check_resume(folder), check_complaints(folder), check_trace(folder)]
+                  check_batchnorm(folder), check_resume(folder), check_complaints(folder), check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))
         for group in groups:

@@ -18,7 +18,7 @@ static const options defaults = {.group = 32, .eps = 1e-5, .momentum = 0.1};
 static const char *const all[] = {"all", NULL};
 
 static const tutti_key keys[] = {
-    {"group", TUTTI_KEY_COUNT, offsetof(options, group), 1, 1 << 24, false, all},
+    {"group", TUTTI_KEY_COUNT, offsetof(options, group), 1, TUTTI_MOST_GROUP, false, all},
     {"eps", TUTTI_KEY_REAL, offsetof(options, eps), 1e-30, 1, false, NULL},
     {"momentum", TUTTI_KEY_REAL, offsetof(options, momentum), 0, 1, false, NULL},
     {.name = NULL}};
