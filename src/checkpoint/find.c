@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "checkpoint/state.h"
 #include "format/file.h"
 
 const char *const tutti_checkpoint_files[TUTTI_CHECKPOINT_FILES] = {
@@ -253,8 +255,27 @@ tutti_status tutti_checkpoint_find(char path[TUTTI_PATH_BYTES], bool *found, con
     return tutti_checkpoint_verify(path) ? offer_older(run, step) : TUTTI_OK;
 }
 
+/* The best step as the latest state knows it; -1: it does not. A link can be damaged, and after a
+ * crash 'best' may be one behind. */
+static int64_t best_in(const char *run)
+{
+    char path[TUTTI_PATH_BYTES];
+    tutti_state_file *file = NULL;
+    if (tutti_checkpoint_path(path, run, "latest/" TUTTI_STATE_FILE, "")) return -1;
+    if (tutti_checkpoint_verify_file(path) || tutti_state_open(&file, path)) return -1;
+    const double top1 = tutti_state_metric_value(tutti_state_of(file), "best_top1");
+    const double step = tutti_state_metric_value(tutti_state_of(file), "best_step");
+    tutti_state_close(&file);
+    return isfinite(top1) && isfinite(step) ? (int64_t)step : -1;
+}
+
 tutti_status tutti_checkpoint_weights(char path[TUTTI_PATH_BYTES], const char *where)
 {
+    char best[TUTTI_STEP_NAME_BYTES];
+    const int64_t step = best_in(where);
+    tutti_checkpoint_step_name(best, step);
+    TUTTI_TRY(tutti_checkpoint_path(path, where, best, "/model.safetensors"));
+    if (step >= 0 && access(path, R_OK) == 0) return TUTTI_OK;
     static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
                                          "model.safetensors"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {

@@ -1,5 +1,6 @@
 """Damage to any file of a run, and to the texts that tutti writes: whoever reads it says so, or it
 does not matter."""
+import os
 import shutil
 
 from calls import GONE, counted, environment
@@ -155,6 +156,27 @@ def of_a_run(lab, dice):
     raise AssertionError(f"{path.relative_to(run)}: who reads it, and what if it is damaged?")
 
 
+# ---- links ----
+
+def of_a_link(lab, dice):
+    """A resume sets a link right; who follows it finds what it found before, or says so."""
+    half = half_way(lab)
+    run = lab.fresh()
+    shutil.copytree(half, run, symlinks=True)
+    path = run / dice.choice(("latest", "best"))
+    target = os.readlink(path).encode()
+    while b"/" in (other := dice.choice(KINDS)(dice, target)) or b"\0" in other or not other:
+        pass
+    path.unlink()
+    os.symlink(other, path)
+    if dice.random() < 0.5:
+        return try_harmless(lab, dice, run, path)
+    job = lab.start(["test", NET, "--data", DATA, "--weights", run])
+    if lab.expect(job, {0, FAILED, DAMAGED}):
+        return "refused"
+    return compare(lab, job, lab.start(["test", NET, "--data", DATA, "--weights", half]))
+
+
 # ---- texts ----
 
 def written(lab):
@@ -182,4 +204,4 @@ def of_a_text(lab, dice):
 
 
 def trial(lab, dice):
-    return dice.choice((of_a_run, of_a_run, of_a_run, of_a_text))(lab, dice)
+    return dice.choice((of_a_run,) * 9 + (of_a_link,) + (of_a_text,) * 3)(lab, dice)
