@@ -164,8 +164,8 @@ def check_clipping(folder):
     groups = plan_file(folder, "fc1 hybrid groups=2\nfc2 hybrid groups=2")
     for ranks, name, plan in ((2, "data", "data"), (2, "model", "model"), (3, "model", "model"),
                               (4, "2 groups", groups)):
-        def run(ranks=ranks, plan=plan):
-            same(bare, train(folder / f"nobias{ranks}", ranks, *nobias, "--plan", plan))
+        def run(ranks=ranks, name=name, plan=plan):
+            same(bare, train(folder / f"nobias{ranks}-{name}", ranks, *nobias, "--plan", plan))
         yield f"clipping without biases, {ranks} ranks, {name}", run
 
     def switched_off():
