@@ -235,6 +235,17 @@ static bool make_global_pool(maker *m, int from)
     return true;
 }
 
+static bool make_sized_pool(maker *m, int from)
+{
+    int size[2];
+    some_pair(m, 1, 5, size);
+    random_layer *layer = begin(m, "avgpool", from);
+    layer->h = size[0], layer->w = size[1];
+    say_pair(m, "size", size);
+    end(m, from);
+    return true;
+}
+
 static bool make_pool(maker *m, int from)
 {
     const random_layer in = *value_at(m, from);
@@ -242,6 +253,7 @@ static bool make_pool(maker *m, int from)
     const bool own = one_in(m, 2), mean = one_in(m, 2);
     int out[2];
     if (one_in(m, 6)) return make_global_pool(m, from);
+    if (one_in(m, 5)) return make_sized_pool(m, from);
     some_pair(m, 1, 4, w.kernel);
     some_pair(m, 1, 3, w.stride);
     for (int i = 0; i < 2; i++) {

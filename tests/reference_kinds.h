@@ -31,6 +31,7 @@ typedef struct op {
     int first, end; /* channels */
     int kernel[2], stride[2], pad[2], dilation[2];
     int pad_end[2]; /* -1: as pad */
+    int size[2];    /* of the output; 0: by the window */
     bool global, no_bias, ceil, exclude_pad;
     double rate, alpha, beta, k;
     double slope;     /* 0: the usual one */

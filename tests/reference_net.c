@@ -157,7 +157,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     int pair[2];
     double ignored;
     if (read_pair(word, "kernel", o->kernel) || read_pair(word, "stride", o->stride)) return;
-    if (read_pair(word, "pad-end", o->pad_end)) return;
+    if (read_pair(word, "pad-end", o->pad_end) || read_pair(word, "size", o->size)) return;
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;

@@ -34,6 +34,11 @@ static void shape_window(op *o, const value *const *in, value *out)
 
 void shape_pool(op *o, const value *const *in, value *out)
 {
+    if (o->size[0]) {
+        *out = (value){.c = in[0]->c, .h = o->size[0], .w = o->size[1]};
+        o->kernel[0] = in[0]->h, o->kernel[1] = in[0]->w; /* at most */
+        return;
+    }
     for (int i = 0; i < 2; i++)
         if (!o->stride[i]) o->stride[i] = o->global ? 1 : o->kernel[i];
     shape_window(o, in, out);
@@ -248,10 +253,29 @@ void fc_backward(const work *w)
 
 /* ---- pooling ---- */
 
+/* Is element 'i' of 'size' in part 'part' of 'parts': does any of it lie there? */
+static bool has_part(int i, int size, int part, int parts)
+{
+    return i * parts < (part + 1) * size && (i + 1) * parts > part * size;
+}
+
+/* Likewise for a given size of the output, whose windows differ. */
+static int places_of_size(const work *w, int c, int h, int x, size_t *place)
+{
+    const value *in = w->in[0];
+    int n = 0;
+    for (int i = 0; i < in->h; i++)
+        for (int k = 0; k < in->w; k++)
+            if (has_part(i, in->h, h, w->out->h) && has_part(k, in->w, x, w->out->w))
+                place[n++] = at(in, c, i, k);
+    return n;
+}
+
 /* The places under the window at h, w; returns how many. The first of equals is the largest. */
 static int places(const work *w, int c, int h, int x, size_t *place)
 {
     int n = 0, ih, iw;
+    if (w->o->size[0]) return places_of_size(w, c, h, x, place);
     for (int r = 0; r < w->o->kernel[0]; r++)
         for (int q = 0; q < w->o->kernel[1]; q++)
             if (tap(w->o, w->in[0], h, x, r, q, &ih, &iw)) place[n++] = at(w->in[0], c, ih, iw);
@@ -309,7 +333,7 @@ static double divisor(const work *w, int n, size_t y)
         const int begin = out[i] * o->stride[i] - o->pad[i], end = size[i] + o->pad_end[i];
         count *= (begin + o->kernel[i] < end ? begin + o->kernel[i] : end) - begin;
     }
-    return o->exclude_pad ? n : count;
+    return o->exclude_pad || o->size[0] ? n : count;
 }
 
 static void mean_forward(const work *w, const size_t *place, int n, size_t y)

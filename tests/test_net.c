@@ -183,6 +183,7 @@ static void every_option_is_part_of_the_hash(void **state)
         "input 32 9 9\nc avgpool kernel=2 pad=1\nf fc 2\nloss softmax\n",
         "input 32 9 9\nc avgpool kernel=2 pad=1 ceil\nf fc 2\nloss softmax\n",
         "input 32 9 9\nc avgpool kernel=2 pad=1 exclude-pad\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc avgpool size=6\nf fc 2\nloss softmax\n",
     };
     enum { COUNT = sizeof different / sizeof *different };
     char hashes[COUNT][TUTTI_HASH_HEX], again[TUTTI_HASH_HEX];
@@ -292,6 +293,7 @@ static void mistakes_are_named_with_their_place(void **state)
         {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
         {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},
         {"input 3 9 9\np maxpool global ceil\n", "t.net:2:1: p: global pools the whole image"},
+        {"input 3 9 9\np avgpool size=3 kernel=3\n", "t.net:2:1: p: size= is that of the output"},
         {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: 'hi' is none of auto, he"},
         {"input 3\nx dropout 1.5\n", "t.net:2:11: 1.5 is not between 0 and"},
         {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},

@@ -388,9 +388,91 @@ static void gradients_agree_with_finite_differences(void **state)
     fenced_destroy(&xf), fenced_destroy(&gf);
 }
 
+/* ---- to a given size ---- */
+
+static const int sizes[][6] = {/* n, c, h, w, out_h, out_w */
+                               {2, 17, 7, 5, 3, 4},
+                               {1, 3, 1, 1, 6, 6},
+                               {3, 16, 4, 9, 7, 2},
+                               {2, 33, 19, 18, 5, 7}};
+
+/* Does input i of 'in' take part in output o of 'out'? In whole numbers: do their spans meet? */
+static bool meets(int i, int in, int o, int out)
+{
+    return i * out < (o + 1) * in && (i + 1) * out > o * in;
+}
+
+typedef struct sized_case {
+    tutti_adaptive_shape s;
+    int n, pixels, out_pixels;
+} sized_case;
+
+/* The share of output o that input i is: 0, or 1 / number of inputs. */
+static double weight_of(const tutti_adaptive_shape *s, int i, int o)
+{
+    int rows = 0, columns = 0;
+    for (int h = 0; h < s->h; h++) rows += meets(h, s->h, o / s->out_w, s->out_h);
+    for (int w = 0; w < s->w; w++) columns += meets(w, s->w, o % s->out_w, s->out_w);
+    const bool in = meets(i / s->w, s->h, o / s->out_w, s->out_h) &&
+                    meets(i % s->w, s->w, o % s->out_w, s->out_w);
+    return in ? 1.0 / (rows * columns) : 0;
+}
+
+/* Sums of 'from' by those shares, forward or back, and what rounding may add. */
+static void want_sized(const sized_case *c, bool back, const fenced *from, double *want,
+                       double *bound)
+{
+    const int to = back ? c->pixels : c->out_pixels, all = back ? c->out_pixels : c->pixels;
+    const size_t planes = from->count / 16 / (size_t)all;
+    for (size_t k = 0; k < planes * (size_t)to * 16; k++) {
+        const size_t plane = k / 16 / (size_t)to;
+        const int t = (int)(k / 16 % (size_t)to);
+        want[k] = bound[k] = 0;
+        for (int f = 0; f < all; f++) {
+            const double x = (double)from->data[(plane * (size_t)all + (size_t)f) * 16 + k % 16];
+            const double share = back ? weight_of(&c->s, t, f) : weight_of(&c->s, f, t);
+            want[k] += share * x;
+            bound[k] += FLT_EPSILON / 2 * (all + 2) * fabs(share * x);
+        }
+    }
+}
+
+static void check_sized(tutti_team *const *teams, const sized_case *c, bool back)
+{
+    fenced x = random_activation(c->n, c->s.c, c->pixels, 1, -1, 1);
+    fenced dy = random_activation(c->n, c->s.c, c->out_pixels, 2, -1, 1);
+    const fenced *from = back ? &dy : &x;
+    const size_t count = back ? x.count : dy.count;
+    fenced y = fenced_create(count), first = fenced_create(count);
+    double *want = malloc(count * sizeof *want), *bound = malloc(count * sizeof *bound);
+    want_sized(c, back, from, want, bound);
+    for (size_t i = 0; back && i < count; i++)
+        if (x.data[i] <= 0) want[i] = 0;
+    for (run r = {0}; next_run(&r, teams);) {
+        float *out = r.first ? first.data : y.data;
+        if (back) tutti_adaptive_pool_backward(r.exec, &c->s, c->n, dy.data, x.data, out);
+        else tutti_adaptive_pool_forward(r.exec, &c->s, c->n, x.data, out);
+        if (r.first) within("pool to a size", count, first.data, want, bound);
+        else same_bits(&r, "pool to a size", &first, &y);
+    }
+    free(want), free(bound);
+    fenced_destroy(&x), fenced_destroy(&dy), fenced_destroy(&y), fenced_destroy(&first);
+}
+
+static void pooling_to_a_size_is_its_definition(void **state)
+{
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int *s = sizes[i];
+        const sized_case c = {{s[1], s[2], s[3], s[4], s[5]}, s[0], s[2] * s[3], s[4] * s[5]};
+        check_sized(*state, &c, false);
+        check_sized(*state, &c, true);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pooling_to_a_size_is_its_definition),
         cmocka_unit_test(max_pool_is_the_definition),
         cmocka_unit_test(max_pool_finds_a_single_nan_anywhere),
         cmocka_unit_test(max_pool_backward_goes_to_the_winners),

@@ -65,6 +65,9 @@ typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, co
                                    bool relu, float *y, bool stream);
 typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
                                     const float *dy, bool gated, float *dx, bool stream);
+/* One plane; mask may be NULL, forward has none. */
+typedef void tutti_adaptive_fn(const tutti_adaptive_shape *shape, const float *from,
+                               const float *mask, float *to);
 
 /* One plane and a number for each of its channels: y = factor * x, zero where mask <= 0 (may be
  * NULL); sums of a * b over pixels, in the order of planes.h. */
@@ -125,6 +128,8 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_norm_sums_fn, norm_sums)                              \
     X(tutti_norm_forward_fn, norm_forward)                        \
     X(tutti_norm_backward_fn, norm_backward)                      \
+    X(tutti_adaptive_fn, adaptive_pool)                           \
+    X(tutti_adaptive_fn, adaptive_unpool)                         \
     X(tutti_scale_plane_fn, scale_plane)                          \
     X(tutti_dot_plane_fn, dot_plane)                              \
     X(tutti_block_plane_fn, block_plane)                          \

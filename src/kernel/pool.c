@@ -137,3 +137,52 @@ void tutti_average_pool_backward(tutti_exec exec, const tutti_pool_shape *shape,
     job.from = dy, job.mask = mask, job.to = dx;
     run(exec.team, unaverage_share, &job);
 }
+
+/* ---- to a given size ---- */
+
+typedef struct adaptive_job {
+    tutti_adaptive_fn *kernel;
+    const tutti_adaptive_shape *shape;
+    size_t planes, from_plane, to_plane;
+    const float *from, *mask;
+    float *to;
+} adaptive_job;
+
+static void adaptive_share(void *arg, int thread, int threads)
+{
+    const adaptive_job *job = arg;
+    const tutti_range mine = tutti_range_of(job->planes, threads, thread);
+    for (size_t i = mine.begin; i < mine.end; i++)
+        job->kernel(job->shape, job->from + i * job->from_plane,
+                    job->mask ? job->mask + i * job->to_plane : NULL, job->to + i * job->to_plane);
+}
+
+static void run_adaptive(tutti_team *team, adaptive_job *job, int n)
+{
+    job->planes = (size_t)n * tutti_channel_blocks(job->shape->c);
+    const size_t floats = job->planes * (job->from_plane + job->to_plane);
+    tutti_team_run(tutti_team_for(team, floats), adaptive_share, job);
+}
+
+static size_t plane_of(int h, int w)
+{
+    return (size_t)h * (size_t)w * TUTTI_BLOCK;
+}
+
+void tutti_adaptive_pool_forward(tutti_exec exec, const tutti_adaptive_shape *shape, int n,
+                                 const float *x, float *y)
+{
+    adaptive_job job = {.kernel = exec.row->ops->adaptive_pool, .shape = shape};
+    job.from_plane = plane_of(shape->h, shape->w), job.from = x;
+    job.to_plane = plane_of(shape->out_h, shape->out_w), job.to = y;
+    run_adaptive(exec.team, &job, n);
+}
+
+void tutti_adaptive_pool_backward(tutti_exec exec, const tutti_adaptive_shape *shape, int n,
+                                  const float *dy, const float *mask, float *dx)
+{
+    adaptive_job job = {.kernel = exec.row->ops->adaptive_unpool, .shape = shape, .mask = mask};
+    job.from_plane = plane_of(shape->out_h, shape->out_w), job.from = dy;
+    job.to_plane = plane_of(shape->h, shape->w), job.to = dx;
+    run_adaptive(exec.team, &job, n);
+}

@@ -48,4 +48,16 @@ void tutti_average_pool_forward(tutti_exec exec, const tutti_pool_shape *shape, 
 void tutti_average_pool_backward(tutti_exec exec, const tutti_pool_shape *shape, int n,
                                  const float *dy, const float *mask, float *dx);
 
+/* Average pooling to a given size, which may be larger: output i of out_h takes the rows from
+ * i * h / out_h, rounded down, to (i + 1) * h / out_h, rounded up, and likewise columns, as torch
+ * does. Sums as above. */
+typedef struct tutti_adaptive_shape {
+    int c, h, w, out_h, out_w;
+} tutti_adaptive_shape;
+
+void tutti_adaptive_pool_forward(tutti_exec exec, const tutti_adaptive_shape *shape, int n,
+                                 const float *x, float *y);
+void tutti_adaptive_pool_backward(tutti_exec exec, const tutti_adaptive_shape *shape, int n,
+                                  const float *dy, const float *mask, float *dx);
+
 #endif

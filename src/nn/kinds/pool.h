@@ -9,6 +9,7 @@ typedef struct tutti_pool_options {
     tutti_window window;
     bool global;      /* the window is the whole input */
     bool exclude_pad; /* a mean divides by what lies on the image only */
+    int size[2];      /* of the output, whatever windows that takes; 0: by the window */
 } tutti_pool_options;
 
 extern const tutti_pool_options tutti_pool_defaults;
