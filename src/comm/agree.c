@@ -11,10 +11,12 @@
 
 enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48 };
 
-/* Everybody's status, allocated once: an agreement may be part of every step. */
+/* Everybody's status and sentence, made once: an agreement may be part of every step; and when one
+ * fails there may be no memory left, or ranks that have not created the same exchanges. */
 struct tutti_agreement {
-    tutti_exchange *x;
+    tutti_exchange *x, *telling;
     int32_t *status;
+    char (*said)[SENTENCE_BYTES];
     tutti_status failure; /* of the lowest rank that failed in the last one */
 };
 
@@ -70,8 +72,10 @@ tutti_status tutti_comm_broadcast(tutti_comm *comm, int root, void *data, size_t
 void tutti_agreement_destroy(tutti_agreement **agreement)
 {
     if (!*agreement) return;
+    tutti_exchange_destroy(&(*agreement)->telling);
     tutti_exchange_destroy(&(*agreement)->x);
     tutti_free((*agreement)->status);
+    tutti_free((*agreement)->said);
     tutti_free(*agreement);
     *agreement = NULL;
 }
@@ -81,7 +85,10 @@ tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
     tutti_agreement *a = NULL;
     TUTTI_TRY(tutti_alloc(&a, 1, sizeof *a));
     tutti_status s = tutti_alloc(&a->status, (size_t)comm->size, sizeof *a->status);
+    if (s == TUTTI_OK) s = tutti_alloc(&a->said, (size_t)comm->size, sizeof *a->said);
     if (s == TUTTI_OK) s = create_gather(&a->x, comm, "an agreement", sizeof *a->status, a->status);
+    if (s == TUTTI_OK)
+        s = create_gather(&a->telling, comm, "telling a failure", sizeof *a->said, a->said);
     if (s != TUTTI_OK) tutti_agreement_destroy(&a);
     *out = a;
     return s;
@@ -91,13 +98,13 @@ tutti_status tutti_agreement_create(tutti_agreement **out, tutti_comm *comm)
  * own. */
 static tutti_status pass_on(tutti_comm *comm, int failed, tutti_status mine, const char *sentence)
 {
-    const tutti_status there = (tutti_status)comm->agreement->status[failed];
-    char theirs[SENTENCE_BYTES];
-    snprintf(theirs, sizeof theirs, "%s", sentence);
-    TUTTI_TRY(tutti_comm_broadcast(comm, failed, theirs, sizeof theirs));
+    tutti_agreement *const a = comm->agreement;
+    snprintf(a->said[comm->rank], sizeof a->said[comm->rank], "%s", sentence);
+    TUTTI_TRY(tutti_exchange_run(a->telling));
     if (mine != TUTTI_OK) return tutti_fail(mine, "%s", sentence);
-    return tutti_fail_peer(there, "rank %d (host %s, pid %d): %s", failed,
-                           tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed), theirs);
+    return tutti_fail_peer((tutti_status)a->status[failed], "rank %d (host %s, pid %d): %s", failed,
+                           tutti_comm_host(comm, failed), tutti_comm_pid(comm, failed),
+                           a->said[failed]);
 }
 
 tutti_status tutti_comm_agree(tutti_comm *comm, tutti_status mine)

@@ -300,7 +300,7 @@ tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options
     comm->compute_threads = options->compute_threads;
     comm->has_thread = !options->no_thread;
     comm->size = 1;
-    const tutti_status s = set_up(comm);
+    const tutti_status s = tutti_comm_survive(comm, set_up(comm));
     if (s != TUTTI_OK) tutti_comm_close(&comm);
     *out = comm;
     return s;
@@ -344,6 +344,17 @@ _Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status)
     tutti_process_end_soon(comm->engine.exit_code); /* the thread may hang */
     tutti_comm_submit(comm, TUTTI_COMMAND_ABORT, NULL);
     for (;;) pause();
+}
+
+tutti_status tutti_comm_survive(tutti_comm *comm, tutti_status status)
+{
+    if (status != TUTTI_MEMORY || !comm || comm->size == 1) return status;
+    if (comm->agreement && tutti_comm_failure(comm) != TUTTI_OK) return status; /* all know */
+    char host[64] = "?";
+    gethostname(host, sizeof host - 1);
+    tutti_error(&comm->options.log, "rank %d (host %.63s, pid %d): %s", comm->rank, host,
+                (int)getpid(), tutti_message());
+    tutti_comm_abort(comm, status);
 }
 
 /* --- who is who --- */

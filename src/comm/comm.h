@@ -79,6 +79,10 @@ void tutti_comm_close(tutti_comm **comm);
  * cannot know of because they wait somewhere else. Does not return. */
 _Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status);
 
+/* Returns 'status', except where it is TUTTI_MEMORY of this rank alone, between two agreements: the
+ * others wait for it somewhere else, so it says which rank it is and ends the job at once. */
+tutti_status tutti_comm_survive(tutti_comm *comm, tutti_status status) TUTTI_MUST_CHECK;
+
 int tutti_comm_rank(const tutti_comm *comm);
 int tutti_comm_size(const tutti_comm *comm);
 const char *tutti_comm_host(const tutti_comm *comm, int rank);

@@ -180,7 +180,7 @@ tutti_status tutti_calibrate(const tutti_calibrate_options *options)
 {
     tutti_calibration c = {.options = options, .begun = tutti_now()};
     TUTTI_TRY(open_rank(&c));
-    const tutti_status s = measure(&c);
+    const tutti_status s = tutti_comm_survive(c.me.comm, measure(&c));
     tutti_platform_destroy(&c.platform);
     tutti_rank_close(&c.me);
     return s;

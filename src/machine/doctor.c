@@ -78,7 +78,7 @@ tutti_status tutti_machine_create(tutti_machine **out, const tutti_machine_optio
     o.compute_threads = options->threads;
     TUTTI_TRY(tutti_rank_open(&me, &o));
     tutti_status s = tutti_comm_agree(me.comm, tutti_alloc(&machine, 1, sizeof *machine));
-    if (s == TUTTI_OK) s = examine(machine, options, &me);
+    if (s == TUTTI_OK) s = tutti_comm_survive(me.comm, examine(machine, options, &me));
     if (s == TUTTI_OK) *out = machine;
     else tutti_machine_destroy(&machine);
     tutti_rank_close(&me);

@@ -333,6 +333,7 @@ tutti_status tutti_run_conclude(tutti_run *run, tutti_status status)
 {
     if (status == TUTTI_OK || status == TUTTI_COMM || status == TUTTI_STALL) return status;
     if (!run->me.comm || run->me.size == 1) return status;
+    status = tutti_comm_survive(run->me.comm, status);
     if (run->me.rank == 0) tutti_error(&run->log, "%s", tutti_message());
     run->was_said = true;
     const tutti_status known = tutti_comm_failure(run->me.comm);

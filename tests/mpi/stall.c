@@ -2,9 +2,13 @@
  *
  *   stall HOW RANK WARN ABORT [common]
  *                                  HOW: stop (SIGSTOP itself), late (sleeps 2.5 x WARN), kill
- *                                  (SIGKILL itself), fail (agrees on a failure), abort, none;
- *                                  common: without messages, in common memory                  */
+ *                                  (SIGKILL itself), fail (agrees on a failure), abort,
+ *                                  halfway (fails to create what the others do), none;
+ *                                  common: without messages, in common memory
+ *
+ * With TUTTI_TEST_SHORT=N the N-th allocation and all that follow fail on rank 1. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +18,19 @@
 #include "comm/comm.h"
 
 enum { STEPS = 5, BAD_STEP = 3, COUNT = 100000 };
+
+void *__real_aligned_alloc(size_t align, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes);
+
+void *__wrap_aligned_alloc(size_t align, size_t bytes)
+{
+    static atomic_int count;
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *limit = getenv("TUTTI_TEST_SHORT");
+    if (!rank) rank = getenv("PMI_RANK");
+    const bool is_short = limit && rank && atoi(rank) == 1;
+    if (is_short && atomic_fetch_add(&count, 1) + 1 >= atoi(limit)) return NULL;
+    return __real_aligned_alloc(align, bytes);
+}
 
 static int give_up(tutti_comm *comm, tutti_status s)
 {
@@ -73,6 +90,7 @@ int main(int argc, char **argv)
     options.stall_warn = atof(argv[3]);
     options.stall_abort = atof(argv[4]);
     tutti_status s = tutti_comm_open(&comm, &options);
+    if (s != TUTTI_OK) return give_up(comm, s);
     if (s == TUTTI_OK) s = take_buffers(&b, comm, argc > 5 && !strcmp(argv[5], "common"));
     const tutti_exchange_spec spec = {.name = "fc6",
                                       .count = COUNT,
@@ -80,13 +98,17 @@ int main(int argc, char **argv)
                                       .partials = &b.partial,
                                       .whole = b.whole,
                                       .common = b.common};
-    if (s == TUTTI_OK) s = tutti_exchange_create(&fc6, comm, &spec);
+    const bool fails = !strcmp(argv[1], "halfway") && tutti_comm_rank(comm) == atoi(argv[2]);
+    if (fails) s = tutti_fail(TUTTI_MEMORY, "no memory for fc6");
+    else if (s == TUTTI_OK) s = tutti_exchange_create(&fc6, comm, &spec);
+    s = tutti_comm_agree(comm, s);
     if (s == TUTTI_OK) s = run(comm, fc6, argv[1], atoi(argv[2]), options.stall_warn);
     tutti_exchange_destroy(&fc6);
     if (!b.common) {
         tutti_free(b.partial);
         tutti_free(b.whole);
     }
+    s = tutti_comm_survive(comm, s);
     if (s != TUTTI_OK) return give_up(comm, s);
     tutti_comm_close(&comm);
     return 0;
