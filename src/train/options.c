@@ -256,6 +256,7 @@ static const struct meeting {
     {"part-reduce", O(part_reduce), BY_TEXT},
     {"part-broadcast", O(part_broadcast), BY_TEXT},
     {"plan", O(plan), BY_TEXT},
+    {"checkpoint-sync", O(checkpoint_sync), BY_SWITCH},
     {"run", O(run), BY_BEING},
     {"resume", O(resume), BY_BEING},
     {"weights", O(weights), BY_BEING},
