@@ -102,8 +102,9 @@ static void times_follow_the_line_through_two_rows(void **state)
 static void one_rank_alone_knows_no_network(void **state)
 {
     (void)state;
-    tutti_platform *p = parse(
-        "tutti platform 1\nmachine \"one\" threads=1 ranks=1\nnodes 1\npeak 1GF\nmemory-bandwidth 1GB/s\n");
+    tutti_platform *p =
+        parse("tutti platform 1\nmachine \"one\" threads=1 ranks=1\nnodes 1\npeak 1GF\n"
+              "memory-bandwidth 1GB/s\n");
     tutti_net *net = NULL;
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;

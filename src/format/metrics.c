@@ -216,8 +216,8 @@ void tutti_metrics_close(tutti_metrics **metrics)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* Takes the beginning of a line back from the end of the file, of 'done' bytes just written: readers
- * see whole lines. Gives how many stay. */
+/* Takes the beginning of a line back from the end of the file, of 'done' bytes just written, so that
+ * readers see whole lines. Gives how many stay. */
 static size_t cut_to_lines(const output *o, size_t done)
 {
     size_t whole = done;

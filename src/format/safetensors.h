@@ -118,8 +118,8 @@ int tutti_safetensors_find(const tutti_safetensors *file, const char *name); /* 
 const char *tutti_safetensors_metadata(const tutti_safetensors *file, const char *key);
 
 /* Reads elements first .. first+count-1 of a tensor as floats; F16, BF16, F64 and I64 are
- * converted (F64 and I64 round to nearest). A range beyond the tensor's end and a type that weights cannot have are
- * TUTTI_DATA. */
+ * converted (F64 and I64 round to nearest). A range beyond the tensor's end and a type that weights
+ * cannot have are TUTTI_DATA. */
 tutti_status tutti_safetensors_read(const tutti_safetensors *file, int tensor, int64_t first,
                                     float *values, int64_t count) TUTTI_MUST_CHECK;
 

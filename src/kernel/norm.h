@@ -9,9 +9,9 @@
  *   samples   the tree of base/tree.h over the samples of the group, in double
  *
  * A mean and the squares around it are joined by the update of Chan, Golub and LeVeque ("Updating
- * formulae and a pairwise algorithm for computing sample variances", 1979); a chunk is passed twice,
- * while it is in the first-level cache, the second time around its mean, so that a mean far from
- * zero costs no digits.
+ * formulae and a pairwise algorithm for computing sample variances", 1979); a chunk is passed
+ * twice, while it is in the first-level cache, the second time around its mean, so that a mean far
+ * from zero costs no digits.
  *
  * Pairs lie as rows of 'c' doubles, c being the channels rounded up to 16: the first of each pair,
  * then the second, of one sample (a leaf), of a subtree or of a group after the other. */

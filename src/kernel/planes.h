@@ -1,6 +1,6 @@
-/* Activations [n][c/16][pixels][16] with one number for each channel of a sample, or of all of them:
- * squeeze-and-excitation, layer scale, stochastic depth. Threads share planes, one channel block of
- * one sample each. */
+/* Activations [n][c/16][pixels][16] with one number for each channel of a sample, or of all of
+ * them: squeeze-and-excitation, layer scale, stochastic depth. Threads share planes, one channel
+ * block of one sample each. */
 #ifndef TUTTI_KERNEL_PLANES_H
 #define TUTTI_KERNEL_PLANES_H
 

@@ -1,6 +1,6 @@
 /* Statistics over samples, in a model: a unit whose kind has groups measures its roots, gets those
- * of other workers by a move, and goes on. Backward, weight gradients are computed while the move is
- * under way. */
+ * of other workers by a move, and goes on. Backward, weight gradients are computed while the move
+ * is under way. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -3,9 +3,9 @@
  *
  * A statistics group is 'size' consecutive samples of the minibatch; the last may have fewer. What
  * is measured of a group is a pair of rows for each sample, joined by the tree over the group's
- * samples (kernel/norm.h). A worker joins the subtrees it owns completely; where a group has samples
- * of several workers, each gets the roots of all of them by a move, and joins these: the same bits
- * for everybody, and for any number of workers. */
+ * samples (kernel/norm.h). A worker joins the subtrees it owns completely; where a group has
+ * samples of several workers, each gets the roots of all of them by a move, and joins these: the
+ * same bits for everybody, and for any number of workers. */
 #ifndef TUTTI_NN_STATISTICS_H
 #define TUTTI_NN_STATISTICS_H
 

@@ -1,5 +1,5 @@
-/* Exponential, logarithm, tanh and the normal distribution of vectors, from operations that every row rounds alike: the
- * same bits on every instruction set. Include after isa.h.
+/* Exponential, logarithm, tanh and the normal distribution of vectors, from operations that every
+ * row rounds alike: the same bits on every instruction set. Include after isa.h.
  *
  * The polynomials interpolate at Chebyshev nodes (near minimax), their coefficients rounded to
  * float; the errors below were measured over every seventh float of the range; test_math

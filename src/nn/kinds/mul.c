@@ -1,5 +1,5 @@
-/* The product of two inputs of equal shape, or where one of them has a single pixel, of each channel
- * of the other with that (squeeze-and-excitation). */
+/* The product of two inputs of equal shape, or where one of them has a single pixel, of each
+ * channel of the other with that (squeeze-and-excitation). */
 #include "kernel/elementwise.h"
 #include "kernel/ops.h"
 #include "kernel/planes.h"
