@@ -216,7 +216,7 @@ void tutti_metrics_close(tutti_metrics **metrics)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* Takes the beginning of a line back from the end of the file, of 'done' bytes just written, so that
+/* Takes the beginning of a line back from the end of the file, of 'done' bytes just written:
  * readers see whole lines. Gives how many stay. */
 static size_t cut_to_lines(const output *o, size_t done)
 {
