@@ -38,9 +38,12 @@ def window(pairs):
 def module_of(kind, words, pairs, x, dropout):
     """The module of a layer, given an example of its input."""
     if kind == "conv":
-        return nn.Conv2d(x.shape[1], int(words[0]), **window(pairs))
+        return nn.Conv2d(x.shape[1], int(words[0]), bias="nobias" not in words, **window(pairs))
     if kind == "fc":
         return nn.Linear(x[0].numel(), int(words[0]))
+    if kind == "batchnorm":  # group=all is what PyTorch does
+        norm = nn.BatchNorm1d if x.dim() == 2 else nn.BatchNorm2d
+        return norm(x.shape[1], float(pairs.get("eps", 1e-5)), float(pairs.get("momentum", 0.1)))
     if kind == "maxpool":
         return nn.MaxPool2d(**window(pairs))
     if kind == "avgpool":
@@ -62,7 +65,7 @@ def build(name, dropout=True):
             net.add_module(f"{layer}_flatten", nn.Flatten())
         net.add_module(layer, module_of(kind, words, pairs, x, dropout))
         for word in words:
-            if kind in ("conv", "fc") and word in ACTIVATIONS:
+            if kind in ("conv", "fc", "batchnorm") and word in ACTIVATIONS:
                 net.add_module(f"{layer}_{word}", ACTIVATIONS[word]())
         with torch.no_grad():
             x = net.eval()(torch.zeros(1, *shape))

@@ -7,8 +7,9 @@ def read(path):
     length = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8:8 + length]), data[8 + length:]
     header.pop("__metadata__", None)
-    return {name: (t["shape"], array.array("f", body[slice(*t["data_offsets"])]))
-            for name, t in header.items() if t["dtype"] == "F32"}
+    types = {"F32": "f", "I64": "q"}
+    return {name: (t["shape"], array.array(types[t["dtype"]], body[slice(*t["data_offsets"])]))
+            for name, t in header.items() if t["dtype"] in types}
 
 if __name__ == "__main__":
     for name, (shape, values) in read(sys.argv[1]).items():

@@ -105,7 +105,8 @@ static uint64_t param_values(const tutti_net *net, const tutti_layer *layer)
 {
     const tutti_param *param = first_param(net, layer);
     uint64_t sum = 0;
-    for (int i = 0; i < layer->param_count; i++) sum += param[i].count;
+    for (int i = 0; i < layer->param_count && param[i].role == TUTTI_TRAINED; i++)
+        sum += param[i].count;
     return sum;
 }
 

@@ -102,15 +102,30 @@ static int shared_roots(const tutti_statistics *s, run r, int group)
                          (r.end < end ? r.end : end) - begin);
 }
 
+/* Of its first group and of its last. */
+static int all_shared_roots(const tutti_statistics *s, run r)
+{
+    const int first = r.begin / s->size, last = (r.end - 1) / s->size;
+    return shared_roots(s, r, first) + (last > first ? shared_roots(s, r, last) : 0);
+}
+
+size_t tutti_statistics_bytes(const tutti_layer *layer, const tutti_sharing *sharing, int group)
+{
+    const tutti_statistics s = {.batch = sharing->batch, .size = size_of(sharing->batch, group)};
+    const int members = tutti_statistics_members(sharing, group);
+    int most = 0;
+    for (int w = 0; w < sharing->workers; w++) {
+        const int roots = all_shared_roots(&s, run_of(sharing, w));
+        if (roots > most) most = roots;
+    }
+    return (size_t)(members - 1) * (size_t)most * tutti_norm_pair(layer->out.c) * sizeof(double);
+}
+
 /* The slots that members fill: of each, those of its first group, then those of its last. */
 static void set_cuts(tutti_statistics *s, const tutti_sharing *sharing, int first_member)
 {
-    for (int m = 0; m < s->members; m++) {
-        const run r = run_of(sharing, first_member + m);
-        const int first = r.begin / s->size, last = (r.end - 1) / s->size;
-        s->cuts[m + 1] =
-            s->cuts[m] + shared_roots(s, r, first) + (last > first ? shared_roots(s, r, last) : 0);
-    }
+    for (int m = 0; m < s->members; m++)
+        s->cuts[m + 1] = s->cuts[m] + all_shared_roots(s, run_of(sharing, first_member + m));
 }
 
 static int slot_of(const tutti_statistics *s, run r, int member, int group)

@@ -51,6 +51,9 @@ tutti_status tutti_statistics_check(const tutti_layer *layer, int batch,
 /* How many workers next to each other must exchange roots; 1: none. */
 int tutti_statistics_members(const tutti_sharing *sharing, int group);
 
+/* Bytes that each of these receives in a pass, at most. */
+size_t tutti_statistics_bytes(const tutti_layer *layer, const tutti_sharing *sharing, int group);
+
 /* Samples of group number 'group' of this worker. */
 int tutti_statistics_samples(const tutti_statistics *statistics, int group);
 

@@ -123,12 +123,13 @@ static double fraction_of(const tutti_platform *p, tutti_rate_kind kind, double 
     return mix(below->samples, below->fraction, above->samples, above->fraction, samples);
 }
 
-/* Layers that only move data: once in, once out. */
+/* Layers that only move data: once in, once out; those with statistics read x and dy once more. */
 static tutti_pass_seconds streaming(const tutti_platform *p, const tutti_layer *l, double samples)
 {
     const double floats = (double)tutti_shape_floats(l->in) + (double)tutti_shape_floats(l->out);
     const double pass = FLOAT_BYTES * floats * samples / p->memory_bandwidth;
-    return (tutti_pass_seconds){pass, 0, l->trains_below ? pass : 0};
+    const double again = l->kind->measure ? pass : 0;
+    return (tutti_pass_seconds){pass + again / 2, again, l->trains_below ? pass + again / 2 : 0};
 }
 
 /* Whose fraction of the peak a layer reaches; a convolution with nothing below it has its own. */

@@ -8,6 +8,8 @@
 #include "base/tree.h"
 #include "kernel/fc.h"
 #include "nn/kinds/kind.h"
+#include "nn/model.h"
+#include "nn/statistics.h"
 #include "plan/slack.h"
 #include "plan/timeline.h"
 
@@ -76,15 +78,35 @@ static double move_bytes(const builder *b, int layer, bool back)
     return bytes;
 }
 
+/* The statistics of a layer whose samples are normalised together, where ranks share them: bytes
+ * every node receives, and how many nodes meet. */
+static double statistics_bytes(const builder *b, int layer, int *members)
+{
+    const tutti_layer *l = &b->net->layers[layer];
+    const int batch = b->options->batch, nodes = b->plan->nodes;
+    const tutti_sharing sharing = {batch, tutti_default_grains(batch), nodes, 0};
+    *members = 1;
+    if (!l->kind->group || nodes > sharing.grains) return 0;
+    *members = tutti_statistics_members(&sharing, l->kind->group(l));
+    return (double)tutti_statistics_bytes(l, &sharing, l->kind->group(l));
+}
+
+static double statistics_seconds(const builder *b, int layer)
+{
+    int members;
+    const double bytes = statistics_bytes(b, layer, &members);
+    return bytes > 0 ? tutti_platform_move(b->platform, members, bytes) + b->platform->meeting : 0;
+}
+
 /* Forward and backward each: the move itself, and meeting the other ranks for it. */
 static double move_seconds(const builder *b, int layer, bool back)
 {
     const int smaller =
         input_groups(b, layer) < b->lives[layer] ? input_groups(b, layer) : b->lives[layer];
-    const double bytes = move_bytes(b, layer, back);
-    return bytes > 0 ? tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes) +
-                           b->platform->meeting
-                     : 0;
+    const double bytes = move_bytes(b, layer, back), statistics = statistics_seconds(b, layer);
+    if (!(bytes > 0)) return statistics;
+    return tutti_platform_move(b->platform, (double)b->plan->nodes / smaller, bytes) +
+           b->platform->meeting + statistics;
 }
 
 /* ---- layers ---- */
@@ -143,10 +165,11 @@ static void set_layer(builder *b, int layer)
     const tutti_layer *l = &b->net->layers[layer];
     tutti_layer_prediction *p = &b->out->layer[layer];
     const double samples = samples_of(b, b->lives[layer]);
+    int members;
     p->compute = tutti_platform_layer(b->platform, b->net, layer, samples, outputs_of(b, layer));
     for (int back = 0; back <= l->trains_below; back++) {
         p->comm += move_seconds(b, layer, back);
-        p->bytes += move_bytes(b, layer, back);
+        p->bytes += move_bytes(b, layer, back) + statistics_bytes(b, layer, &members);
     }
     if (tutti_layer_trains(b->net, l)) set_chain(b, layer);
     const double held = parameters_of(b, layer);
