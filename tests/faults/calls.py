@@ -32,7 +32,8 @@ def disturb(lab, dice, run, ranks, rank, most):
              "log": lab.folder / "calls.log"}
     if ranks > 1:
         fault["rank"] = rank
-    job = lab.resume(run, ranks, env=environment(lab, run, **fault))
+    sync = dice.choice(([], ["--checkpoint-sync"]))
+    job = lab.resume(run, ranks, *sync, env=environment(lab, run, **fault))
     return how, lab.expect(job, {0, 1, 6, 8}, silent={GONE} if how in ENDS else ())
 
 

@@ -83,7 +83,7 @@ def test(lab, run, path):
 
 
 def predict(lab, run, path):
-    return lab.start(["predict", NET, path, "--data", DATA, "--weights", path.parent])
+    return lab.start(["predict", path, "--weights", path.parent])
 
 
 CHECKPOINT = {

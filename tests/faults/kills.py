@@ -33,7 +33,8 @@ def disturb(lab, dice, run):
     launcher that is asked to end has its own."""
     ranks = dice.choice(RANKS)
     number = dice.choice(SIGNALS)
-    job = lab.resume(run, ranks, launched=dice.random() < 0.3)
+    sync = dice.choice(([], ["--checkpoint-sync"]))
+    job = lab.resume(run, ranks, *sync, launched=dice.random() < 0.3)
     time.sleep(dice.uniform(0, 1.1 * lab.seconds[ranks]))
     ends = {0, 128 + number, 128 + signal.SIGKILL}
     code = lab.expect(job, (), silent=ends | ({LAUNCHER} if send(job, dice, number) else set()))
