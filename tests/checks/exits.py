@@ -20,12 +20,17 @@ LONG = [*SHORT, "--steps", 1 << 30]
 
 # Options whose value is any name or path, so that no word is wrong.
 ANY_WORD = {"run", "save", "trace", "output", "plot", "weights", "resume"}
-# What else a verb needs before it looks at its options.
-NEEDS = {"train": [NET, "--data", DATA, "--steps", 1],
-         "test": [NET, "--data", DATA, "--weights", "/nowhere"],
-         "predict": [NET, "x.png", "--data", DATA, "--weights", "/nowhere"],
-         "plan": ["lenet"], "simulate": ["lenet", "--nodes", 2], "info": [], "doctor": [],
-         "calibrate": [NET]}
+
+
+def needs(lab):
+    """What else a verb needs before it looks at its options."""
+    run = lab.folder / "trained"
+    lab.expect(lab.start([*SHORT, "--run", run, "--steps", 1]), {0})
+    return {"train": [NET, "--data", DATA, "--steps", 1],
+            "test": [NET, "--data", DATA, "--weights", run],
+            "predict": [NET, "x.png", "--data", DATA, "--weights", run],
+            "plan": ["lenet"], "simulate": ["lenet", "--nodes", 2], "info": [], "doctor": [],
+            "calibrate": [NET]}
 
 
 def rank(job, number=0):
@@ -158,11 +163,11 @@ def valued(lab, verb):
     return re.findall(r"^  (?:-\w, )?--([a-z-]+) [A-Za-z]", job.output(), re.M)
 
 
-def check_options(lab, verb):
+def check_options(lab, verb, words):
     for option in valued(lab, verb):
         if option in ANY_WORD:
             continue
-        job = lab.start([verb, *NEEDS[verb], f"--{option}", "frobnicate"])
+        job = lab.start([verb, *words, f"--{option}", "frobnicate"])
         lab.expect(job, {2})
         assert "frobnicate" in job.output(), f"{job} does not name it:\n{job.output()}"
 
@@ -174,8 +179,8 @@ def check_code(lab, code, provoke):
 
 def cases(lab):
     yield "the table of exit codes", check_table
-    for verb in NEEDS:
-        yield f"wrong words for {verb}", lambda verb=verb: check_options(lab, verb)
+    for verb, words in needs(lab).items():
+        yield f"wrong words for {verb}", lambda v=verb, w=words: check_options(lab, v, w)
     for code, provoke in PROVOKED:
         name = provoke.__name__.replace("_", " ")
         yield f"{code} {name}", lambda code=code, provoke=provoke: check_code(lab, code, provoke)
