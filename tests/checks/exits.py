@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """exits.py TUTTI MANUAL STATUS.H PRELOAD: the exit codes of tutti(1). Its table has those that
-TUTTI_STATUS_MAP has, and no other; each is provoked here; every option answers a wrong word with 2."""
+TUTTI_STATUS_MAP has, and no other; each is provoked here; every option answers a wrong word with
+2."""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""A disk that is full: the run goes on and says at its end what it could not keep; with more room it
-can be resumed. A small tmpfs, which only root can make."""
+"""A disk that is full: the run goes on and says at its end what it could not keep; with more room
+it can be resumed. A small tmpfs, which only root can make."""
 import contextlib
 import os
 import subprocess

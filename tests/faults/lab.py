@@ -87,8 +87,8 @@ class Lab:
         return code
 
     def must_equal_whole(self, run, metrics=True, best=True):
-        """The last checkpoint, the best one and the metrics are those of the undisturbed run. After a
-        full disk the best is one of those that had room."""
+        """The last checkpoint, the best one and the metrics are those of the undisturbed run. After
+        a full disk the best is one of those that had room."""
         for link in ("latest", "best") if best else ("latest",):
             mine, other = os.readlink(run / link), os.readlink(self.whole / link)
             if mine != other:
