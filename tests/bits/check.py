@@ -232,6 +232,30 @@ def check_batchnorm(folder):
     yield "batchnorm, groups of 10, resumed on 3 ranks", resumed
 
 
+def steps_of(run):
+    """The bytes of every file of every checkpoint."""
+    return {path.relative_to(run): path.read_bytes() for path in sorted(run.glob("step_*/*"))}
+
+
+def check_checkpoints(folder):
+    """Written behind the computing or before it goes on, by any number of ranks: the same bytes."""
+    options = [*SMALL, "--steps", "9", "--optimizer", "adam", "--eval-every", "4steps",
+               "--checkpoint-every", "2steps", "--keep", "0", "--threads", "1"]
+    one = []
+
+    def compare(ranks, more):
+        run = train(folder / f"written{ranks}{''.join(more)}", ranks, *options, *more)
+        one.append(steps_of(run))
+        assert len(one[0]) == 6 * len(runs.FILES), f"{len(one[0])} files, not those of steps 0 to 9"
+        assert one[0] == one[-1], f"the checkpoints of {run} differ"
+        left = [path.name for path in run.iterdir() if ".tmp" in path.name]
+        assert not left, f"left behind: {left}"
+    for ranks in (1, 2, 3):
+        for more in ([], ["--checkpoint-sync"]):
+            yield (f"checkpoints {'before' if more else 'while'} training goes on, {ranks} "
+                   f"rank{'s' * (ranks > 1)}", lambda ranks=ranks, more=more: compare(ranks, more))
+
+
 def check_complaints(folder):
     def complains(name, ranks, options, code, words):
         done = subprocess.run(command(folder / "bad", ranks, *options), env=ENV,
@@ -323,7 +347,8 @@ def main():
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
                   check_channels(folder), check_clipping(folder), check_optimizers(folder),
-                  check_batchnorm(folder), check_resume(folder), check_complaints(folder), check_trace(folder)]
+                  check_batchnorm(folder), check_resume(folder), check_checkpoints(folder),
+                  check_complaints(folder), check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))
         for group in groups:
