@@ -259,78 +259,79 @@ static void noise_is_taken_out(void **state)
     tutti_net_destroy(&net);
 }
 
+/* Each text, and how the complaint about it begins. */
+static const struct {
+    const char *text, *says;
+} mistakes[] = {
+    {"", "t.net: the net must end with its loss"},
+    {"tutti net 2\n", "t.net:1:11: version 2 of a net is for a later tutti"},
+    {"tutti plan 1\n", "t.net:1:7: this is a plan, not a net"},
+    {"input 3\ntutti net 1\n", "t.net:2:1: 'tutti net 1' must be the first line"},
+    {"tutti net 1 sum=0123456789abcdef\ninput 3\n", "t.net:1:17: the lines below are not"},
+    {"a fc 3\n", "t.net:1:1: the input must come first"},
+    {"input 3 0 4\n", "t.net:1:9: 0 is not between 1 and"},
+    {"input 3 4\n", "t.net:1:1: input wants CHANNELS HEIGHT WIDTH"},
+    {"input 3\ninput 3\n", "t.net:2:1: a second input"},
+    {"input 1048576 1048576 1048576\n", "t.net:1:1: an input of"},
+    {"input 3\nx\n", "t.net:2:2: expected a kind of layer"},
+    {"input 3\nx cnov 3\n", "t.net:2:3: there is no kind of layer 'cnov'; did you mean 'conv'"},
+    {"input 3\nx fc\n", "t.net:2:5: expected a number of features"},
+    {"input 3\nx fc 3.5\n", "t.net:2:6: '3.5' is not a whole number"},
+    {"input 3\nx fc 99999999999999999999\n", "t.net:2:6: 99999999999999999999 is not between"},
+    {"input 3\nx fc 3 kernel=3\n", "t.net:2:8: there is no 'kernel' here; possible: nobias"},
+    {"input 3 9 9\nx conv 3 kernal=3\n", "t.net:2:10: there is no 'kernal' here; possible: kernel"},
+    {"input 3 9 9\nx conv 3 kernel\n", "t.net:2:10: 'kernel' needs a value"},
+    {"input 3 9 9\nx conv 3 relu=2\n", "t.net:2:15: '2' is neither yes nor no"},
+    {"input 3 9 9\nx conv 3 kernel=3x\n", "t.net:2:19: '' is not a whole number"},
+    {"input 3 9 9\nx conv 3\n", "t.net:2:1: x needs a window"},
+    {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
+    {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
+    {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
+    {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
+    {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},
+    {"input 3 9 9\np maxpool global ceil\n", "t.net:2:1: p: global pools the whole image"},
+    {"input 3 9 9\np avgpool size=3 kernel=3\n", "t.net:2:1: p: size= is that of the output"},
+    {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: 'hi' is none of auto, he"},
+    {"input 3\nx dropout 1.5\n", "t.net:2:11: 1.5 is not between 0 and"},
+    {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},
+    {"input 3\n7 fc 3\n", "t.net:2:1: '7' is not a name"},
+    {"input 3\nalpha fc 3\nb fc 3 from=alpah\n", "t.net:3:13: no layer 'alpah' above; did you "
+                                                 "mean 'alpha'"},
+    {"input 3\na fc 3\nb fc 4\ns add a b\n", "t.net:4:1: s: a is 3x1x1 and b is 4x1x1; they"},
+    {"input 3\na fc 3\nb fc 3\ns mul a b a\n", "t.net:4:1: s: mul has two inputs, not 3"},
+    {"input 3 4 4\na conv 3 kernel=2\ns mul a input\n",
+     "t.net:3:1: s: a is 3x3x3 and input is 3x4x4; they must be equal, or one of them 3x1x1"},
+    {"input 3 4 4\na slice first=3\n", "t.net:2:1: a: channels first=3 to end=3"},
+    {"input 3 4 4\na slice first=1 end=4\n", "t.net:2:1: a: channels first=1 to end=4"},
+    {"input 3 4 4\na shuffle 2\n", "t.net:2:1: a: 2 groups must divide its 3 input"},
+    {"input 3 4 4\na stochasticdepth 1\n", "t.net:2:19: 1 is not between 0 and"},
+    {"input 3\na fc 3\ns add a\n", "t.net:3:8: add wants the names of two or more layers"},
+    {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
+    {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
+    {"input 3\nl softmax\n", "t.net: the net has nothing to train"},
+    {"input 3\na fc 3\nb fc 3\ns add a b cc\n", "t.net:4:11: no layer 'cc' above"},
+    {"input 3\nrelu fc 3\n", "t.net:2:1: 'relu' is a word of the language"},
+    {"input 3 9 9\np maxpool global pad=1\n", "t.net:2:1: p: global pools the whole image"},
+    {"input 3 9 9\np avgpool global kernel=2\n", "t.net:2:1: p: global pools the whole"},
+    {"input 3 9 9\np avgpool global stride=2\n", "t.net:2:1: p: global pools the whole"},
+    {"input 3\na fc 3 std=0.1\n", "t.net:2:1: a: std= is the deviation of init=gaussian"},
+    {"input 3\na fc 3 init=he std=0.1\n", "t.net:2:1: a: std= is the deviation"},
+    {"input 3\na fc 3 nobias bias=3\n", "t.net:2:1: a: bias=3 is the initial bias"},
+    {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
+    {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
+    {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
+    {"default lr 1\ndefault lr 2\n", "t.net:2:9: there is a 'default lr' already"},
+};
+
 static void mistakes_are_named_with_their_place(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *says;
-    } bad[] = {
-        {"", "t.net: the net must end with its loss"},
-        {"tutti net 2\n", "t.net:1:11: version 2 of a net is for a later tutti"},
-        {"tutti plan 1\n", "t.net:1:7: this is a plan, not a net"},
-        {"input 3\ntutti net 1\n", "t.net:2:1: 'tutti net 1' must be the first line"},
-        {"tutti net 1 sum=0123456789abcdef\ninput 3\n", "t.net:1:17: the lines below are not"},
-        {"a fc 3\n", "t.net:1:1: the input must come first"},
-        {"input 3 0 4\n", "t.net:1:9: 0 is not between 1 and"},
-        {"input 3 4\n", "t.net:1:1: input wants CHANNELS HEIGHT WIDTH"},
-        {"input 3\ninput 3\n", "t.net:2:1: a second input"},
-        {"input 1048576 1048576 1048576\n", "t.net:1:1: an input of"},
-        {"input 3\nx\n", "t.net:2:2: expected a kind of layer"},
-        {"input 3\nx cnov 3\n", "t.net:2:3: there is no kind of layer 'cnov'; did you mean 'conv'"},
-        {"input 3\nx fc\n", "t.net:2:5: expected a number of features"},
-        {"input 3\nx fc 3.5\n", "t.net:2:6: '3.5' is not a whole number"},
-        {"input 3\nx fc 99999999999999999999\n", "t.net:2:6: 99999999999999999999 is not between"},
-        {"input 3\nx fc 3 kernel=3\n", "t.net:2:8: there is no 'kernel' here; possible: nobias"},
-        {"input 3 9 9\nx conv 3 kernal=3\n",
-         "t.net:2:10: there is no 'kernal' here; possible: kernel"},
-        {"input 3 9 9\nx conv 3 kernel\n", "t.net:2:10: 'kernel' needs a value"},
-        {"input 3 9 9\nx conv 3 relu=2\n", "t.net:2:15: '2' is neither yes nor no"},
-        {"input 3 9 9\nx conv 3 kernel=3x\n", "t.net:2:19: '' is not a whole number"},
-        {"input 3 9 9\nx conv 3\n", "t.net:2:1: x needs a window"},
-        {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
-        {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
-        {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
-        {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
-        {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},
-        {"input 3 9 9\np maxpool global ceil\n", "t.net:2:1: p: global pools the whole image"},
-        {"input 3 9 9\np avgpool size=3 kernel=3\n", "t.net:2:1: p: size= is that of the output"},
-        {"input 3 9 9\nx fc 5 init=hi\n", "t.net:2:13: 'hi' is none of auto, he"},
-        {"input 3\nx dropout 1.5\n", "t.net:2:11: 1.5 is not between 0 and"},
-        {"input 3\nx fc 3\nx fc 3\n", "t.net:3:1: 'x' is taken by the layer in line 2"},
-        {"input 3\n7 fc 3\n", "t.net:2:1: '7' is not a name"},
-        {"input 3\nalpha fc 3\nb fc 3 from=alpah\n", "t.net:3:13: no layer 'alpah' above; did you "
-                                                     "mean 'alpha'"},
-        {"input 3\na fc 3\nb fc 4\ns add a b\n", "t.net:4:1: s: a is 3x1x1 and b is 4x1x1; they"},
-        {"input 3\na fc 3\nb fc 3\ns mul a b a\n", "t.net:4:1: s: mul has two inputs, not 3"},
-        {"input 3 4 4\na conv 3 kernel=2\ns mul a input\n",
-         "t.net:3:1: s: a is 3x3x3 and input is 3x4x4; they must be equal, or one of them 3x1x1"},
-        {"input 3 4 4\na slice first=3\n", "t.net:2:1: a: channels first=3 to end=3"},
-        {"input 3 4 4\na slice first=1 end=4\n", "t.net:2:1: a: channels first=1 to end=4"},
-        {"input 3 4 4\na shuffle 2\n", "t.net:2:1: a: 2 groups must divide its 3 input"},
-        {"input 3 4 4\na stochasticdepth 1\n", "t.net:2:19: 1 is not between 0 and"},
-        {"input 3\na fc 3\ns add a\n", "t.net:3:8: add wants the names of two or more layers"},
-        {"input 3\na fc 3\nb fc 3 from=input\nl softmax\n", "t.net:2:1: nothing uses the output"},
-        {"input 3 4 4\nl softmax\n", "t.net:2:1: l: softmax wants one value per class"},
-        {"input 3\nl softmax\n", "t.net: the net has nothing to train"},
-        {"input 3\na fc 3\nb fc 3\ns add a b cc\n", "t.net:4:11: no layer 'cc' above"},
-        {"input 3\nrelu fc 3\n", "t.net:2:1: 'relu' is a word of the language"},
-        {"input 3 9 9\np maxpool global pad=1\n", "t.net:2:1: p: global pools the whole image"},
-        {"input 3 9 9\np avgpool global kernel=2\n", "t.net:2:1: p: global pools the whole"},
-        {"input 3 9 9\np avgpool global stride=2\n", "t.net:2:1: p: global pools the whole"},
-        {"input 3\na fc 3 std=0.1\n", "t.net:2:1: a: std= is the deviation of init=gaussian"},
-        {"input 3\na fc 3 init=he std=0.1\n", "t.net:2:1: a: std= is the deviation"},
-        {"input 3\na fc 3 nobias bias=3\n", "t.net:2:1: a: bias=3 is the initial bias"},
-        {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
-        {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
-        {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
-        {"default lr 1\ndefault lr 2\n", "t.net:2:9: there is a 'default lr' already"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         tutti_net *net = NULL;
-        assert_int_not_equal(tutti_net_parse(&net, bad[i].text, "t.net"), TUTTI_OK);
+        assert_int_not_equal(tutti_net_parse(&net, mistakes[i].text, "t.net"), TUTTI_OK);
         assert_null(net);
-        if (strncmp(tutti_message(), bad[i].says, strlen(bad[i].says)))
-            fail_msg("%s\nsays  %s\nwants %s", bad[i].text, tutti_message(), bad[i].says);
+        if (strncmp(tutti_message(), mistakes[i].says, strlen(mistakes[i].says)))
+            fail_msg("%s\nsays  %s\nwants %s", mistakes[i].text, tutti_message(), mistakes[i].says);
     }
 }
 
