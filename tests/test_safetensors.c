@@ -382,10 +382,49 @@ static void a_writer_of_another_directory_is_told(void **state)
     tutti_safetensors_layout_destroy(&layout);
 }
 
+/* Texts of any bytes: what is UTF-8 comes back, other bytes as what Latin-1 means by them. */
+static void facts_come_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *read;
+    } cases[] = {
+        {"input 4\n\tfc 2 # \"quoted\" \\\r\n", "input 4\n\tfc 2 # \"quoted\" \\\r\n"},
+        {"gr\xc3\xbcn \xe2\x82\xac \xf0\x9f\x8d\x8e", "gr\xc3\xbcn \xe2\x82\xac \xf0\x9f\x8d\x8e"},
+        {"caf\xe9", "caf\xc3\xa9"},
+        {"\xc3", "\xc3\x83"},
+        {"\xe2\x82", "\xc3\xa2\xc2\x82"},
+        {"\xc0\xaf", "\xc3\x80\xc2\xaf"},             /* longer than need be */
+        {"\xed\xa0\x80", "\xc3\xad\xc2\xa0\xc2\x80"}, /* half a pair */
+        {"\xf5\x80\x80\x80", "\xc3\xb5\xc2\x80\xc2\x80\xc2\x80"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tutti_fact facts[] = {{"a", cases[i].text}, {"b", "other"}};
+        tutti_safetensors_layout *layout = NULL;
+        tutti_safetensors_writer *w = NULL;
+        tutti_safetensors *f = NULL;
+        char path[600];
+        snprintf(path, sizeof path, "%s/facts%zu", dir.path, i);
+        assert_int_equal(tutti_safetensors_layout_create_with(&layout, specs, 1, facts, 2),
+                         TUTTI_OK);
+        assert_int_equal(tutti_safetensors_writer_open(&w, path, layout, true), TUTTI_OK);
+        write_range(w, 0, 0, tutti_tensor_elements(&specs[0]));
+        assert_int_equal(tutti_safetensors_writer_close(&w), TUTTI_OK);
+        assert_int_equal(tutti_safetensors_open(&f, path), TUTTI_OK);
+        assert_string_equal(tutti_safetensors_metadata(f, "a"), cases[i].read);
+        assert_string_equal(tutti_safetensors_metadata(f, "b"), "other");
+        assert_string_equal(tutti_safetensors_metadata(f, "format"), "pt");
+        tutti_safetensors_close(&f);
+        tutti_safetensors_layout_destroy(&layout);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(facts_come_back),
         cmocka_unit_test(any_number_of_writers_makes_the_same_bytes),
         cmocka_unit_test(an_independent_reader_agrees),
         cmocka_unit_test(impossible_lists_are_refused),

@@ -45,6 +45,25 @@ static void spans_are_what_people_write(void **state)
     }
 }
 
+/* Equal spans have equal texts, and those are read as the same span. */
+static void spans_have_one_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *written, *text;
+    } cases[] = {{"500", "500steps"},   {"500steps", "500steps"},  {"1step", "1step"},
+                 {"1epochs", "1epoch"}, {"0.5epoch", "0.5epochs"}, {"10min", "600s"},
+                 {"0.1s", "0.1s"},      {"0epoch", "0epochs"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[TUTTI_SPAN_TEXT];
+        const tutti_span s = span(cases[i].written, TUTTI_SPAN_STEPS);
+        tutti_span_text(&s, text);
+        assert_string_equal(text, cases[i].text);
+        const tutti_span again = span(text, TUTTI_SPAN_STEPS);
+        assert_true(again.count == s.count && again.unit == s.unit);
+    }
+}
+
 static tutti_rhythm rhythm(const char *text)
 {
     return (tutti_rhythm){.every = span(text, TUTTI_SPAN_STEPS)};
@@ -241,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_are_what_people_write),
+        cmocka_unit_test(spans_have_one_text),
         cmocka_unit_test(epochs_end_where_the_samples_do),
         cmocka_unit_test(things_are_due_in_steps),
         cmocka_unit_test(each_rhythm_has_its_own_clock),

@@ -177,9 +177,26 @@ static void files_are_read_whole_or_refused(void **state)
     unlink(path);
 }
 
+static void reals_are_short_and_come_back(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {
+        {0.1, "0.1"},       {0, "0"},       {1000000, "1000000"}, {1e15, "1e+15"},
+        {0.0005, "0.0005"}, {-2.5, "-2.5"}, {1e-9, "1e-09"},      {1.0 / 3, "0.3333333333333333"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[TUTTI_REAL_TEXT];
+        assert_string_equal(tutti_text_of_real(text, cases[i].value), cases[i].text);
+        assert_true(strtod(text, NULL) == cases[i].value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reals_are_short_and_come_back),
         cmocka_unit_test(lines_and_words_are_found),
         cmocka_unit_test(an_empty_text_has_no_line),
         cmocka_unit_test(keys_are_read_by_their_table),

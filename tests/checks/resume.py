@@ -194,6 +194,16 @@ def check_strangers(folder):
     bare = json.dumps(header).encode()
     weights = folder / "foreign.safetensors"
     weights.write_bytes(len(bare).to_bytes(8, "little") + bare + content[8 + length:])
+    for key, text in (("classes", "[]"), ("classes", "[1]"), ("mean", "[0,0]"), ("std", "x"),
+                      ("net_text", "input 4"), ("picture", "{}")):
+        ours = json.loads(content[8:8 + length])
+        ours["__metadata__"][key] = text
+        told = json.dumps(ours).encode()
+        weights.write_bytes(len(told).to_bytes(8, "little") + told + content[8 + length:])
+        done = run("test", *LINEAR[1:], "--weights", weights)
+        expect(f"{key} {text} is refused", done.returncode in (1, 6)
+               and done.stderr.startswith("tutti test: "), done)
+    weights.write_bytes(len(bare).to_bytes(8, "little") + bare + content[8 + length:])
     done = run("test", *LINEAR[1:], "--weights", weights)
     expect("a net is needed", done.returncode == 2 and "NET is missing" in done.stderr, done)
     expect("a net is enough", run("test", *LINEAR, "--weights", weights).returncode == 0)
