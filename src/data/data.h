@@ -77,8 +77,8 @@ typedef struct tutti_manner {
 } tutti_manner;
 tutti_manner tutti_data_manner(const tutti_data *data);
 
-/* A data set without samples, for tutti_reader_fetch_file: what a trained model tells of its own.
- * Everything is copied. */
+/* A data set without samples, for tutti_reader_fetch_file: what a model that was trained on
+ * pictures tells of its own. Everything is copied. */
 tutti_status tutti_data_open_manner(tutti_data **out, const tutti_manner *manner,
                                     const tutti_normalisation *normalise,
                                     const char *const *classes, int count,

@@ -21,7 +21,6 @@ static void close_nothing(tutti_data *data)
 
 static const tutti_source pictures = {
     .kind = "trained", .pixels = no_samples, .close = close_nothing};
-static const tutti_source numbers = {.kind = "trained", .close = close_nothing};
 
 tutti_manner tutti_data_manner(const tutti_data *data)
 {
@@ -36,7 +35,8 @@ static tutti_status fill(tutti_data *data, const tutti_manner *manner,
                          int count)
 {
     const size_t frame = (size_t)normalise->count;
-    data->source = manner->picture.channels ? &pictures : &numbers;
+    TUTTI_ASSERT(manner->picture.channels > 0);
+    data->source = &pictures;
     data->picture = data->native = manner->picture;
     data->shape = manner->shape;
     data->augment = (tutti_augment){.zoom = manner->zoom};

@@ -72,8 +72,10 @@ static tutti_status open_manner(tutti_run *run)
     const tutti_sample_shape p = about->manner.picture;
     tutti_manner manner = about->manner;
     manner.shape = (tutti_sample_shape){in.c, in.h, in.w};
-    if (p.channels &&
-        (size_t)p.channels * (size_t)p.height * (size_t)p.width != tutti_shape_count(in))
+    if (!p.channels)
+        return tutti_fail(TUTTI_ARGUMENT, "--weights %s: this net was not trained on pictures",
+                          run->options->weights);
+    if ((size_t)p.channels * (size_t)p.height * (size_t)p.width != tutti_shape_count(in))
         return tutti_fail(TUTTI_CHECKPOINT, "--weights %s: their pictures do not fit their net",
                           run->options->weights);
     return tutti_data_open_manner(&run->data, &manner, &about->normalise, about->classes,

@@ -208,6 +208,8 @@ def check_strangers(folder):
     expect("a net is needed", done.returncode == 2 and "NET is missing" in done.stderr, done)
     expect("a net is enough", run("test", *LINEAR, "--weights", weights).returncode == 0)
     png(folder / "x.png", COLOURS["bag"])
+    done = run("predict", "--weights", folder / "run", folder / "x.png")
+    expect("numbers are no pictures", done.returncode == 2 and "on pictures" in done.stderr, done)
     done = run("predict", LINEAR[0], "--weights", weights, folder / "x.png")
     expect("data are needed", done.returncode == 2 and "--data is missing" in done.stderr, done)
 
