@@ -123,15 +123,6 @@ PASS(run_relu_back)
 {
     tutti_relu_backward(b->exec, b->count, b->a, b->b, b->c);
 }
-static void flat(bench *b, tutti_elementwise_fn *kernel, const float *y)
-{
-    const tutti_elementwise job = {.a = b->a, .b = y, .y = b->c};
-    tutti_elementwise_run(b->exec.team, kernel, &job, b->count);
-}
-PASS(run_mul)
-{
-    flat(b, b->exec.row->ops->mul, b->b);
-}
 PASS(run_mul_spread)
 {
     const tutti_factors factors = {b->b, CHANNELS, TUTTI_BLOCK};
@@ -141,45 +132,9 @@ PASS(run_mul_spread_back)
 {
     tutti_dot_planes(b->exec, extent(b), b->a, b->b, b->c);
 }
-PASS(run_relu6)
-{
-    flat(b, b->exec.row->ops->relu6, NULL);
-}
-PASS(run_relu6_back)
-{
-    flat(b, b->exec.row->ops->relu6_backward, b->b);
-}
-PASS(run_silu)
-{
-    flat(b, b->exec.row->ops->silu, NULL);
-}
-PASS(run_silu_back)
-{
-    flat(b, b->exec.row->ops->silu_backward, b->b);
-}
-PASS(run_gelu)
-{
-    flat(b, b->exec.row->ops->gelu, NULL);
-}
-PASS(run_gelu_back)
-{
-    flat(b, b->exec.row->ops->gelu_backward, b->b);
-}
-PASS(run_hardswish)
-{
-    flat(b, b->exec.row->ops->hardswish, NULL);
-}
-PASS(run_hardswish_back)
-{
-    flat(b, b->exec.row->ops->hardswish_backward, b->b);
-}
 PASS(run_hardsigmoid)
 {
     tutti_elementwise_channels(b->exec.team, b->exec.row->ops->hardsigmoid, extent(b), b->a, b->c);
-}
-PASS(run_hardsigmoid_back)
-{
-    flat(b, b->exec.row->ops->hardsigmoid_backward, b->b);
 }
 PASS(run_sigmoid)
 {
@@ -298,56 +253,58 @@ static const double quarter = 0.25, taps = 0.125;
 typedef struct pass {
     const char *name;
     void (*run)(bench *b);
+    size_t kernel;        /* instead: an elementwise one of the row */
     double reads, writes; /* in arrays */
     bool streams;         /* does so little that memory should limit it */
 } pass;
 
+#define FLAT(name) NULL, offsetof(tutti_ops_kernels, name)
 static const pass passes[] = {
-    {"add", run_add, 2, 1, true},
-    {"add, ReLU", run_add_relu, 2, 1, true},
-    {"add in place", run_add_to, 2, 1, true},
-    {"scale", run_scale, 1, 1, true},
-    {"axpy", run_axpy, 2, 1, true},
-    {"mul", run_mul, 2, 1, true},
-    {"mul by one pixel", run_mul_spread, 1, 1, true},
-    {"mul by one pixel backward", run_mul_spread_back, 2, 0, true},
-    {"sum of squares", run_squares, 1, 0, true},
-    {"relu", run_relu, 1, 1, true},
-    {"relu backward", run_relu_back, 2, 1, true},
-    {"relu6", run_relu6, 1, 1, true},
-    {"relu6 backward", run_relu6_back, 2, 1, true},
-    {"silu", run_silu, 1, 1, true},
-    {"silu backward", run_silu_back, 2, 1, true},
-    {"gelu", run_gelu, 1, 1, true},
-    {"gelu backward", run_gelu_back, 2, 1, true},
-    {"hardswish", run_hardswish, 1, 1, true},
-    {"hardswish backward", run_hardswish_back, 2, 1, true},
-    {"hardsigmoid", run_hardsigmoid, 1, 1, true},
-    {"hardsigmoid backward", run_hardsigmoid_back, 2, 1, true},
-    {"sigmoid", run_sigmoid, 1, 1, true},
-    {"sigmoid backward", run_sigmoid_back, 2, 1, true},
-    {"tanh", run_tanh, 1, 1, true},
-    {"tanh backward", run_tanh_back, 2, 1, true},
-    {"dropout", run_dropout, 1, 1, true},
-    {"max pool 2x2", run_max2, 1, quarter + taps, true},
-    {"max pool 2x2 backward", run_max2_back, 2 * quarter + taps, 1, true},
-    {"max pool 3x3/2", run_max3, 1, quarter + taps, true},
-    {"max pool 3x3/2 backward", run_max3_back, 2 * quarter + taps, 1, true},
-    {"average pool 2x2", run_mean2, 1, quarter, true},
-    {"average pool 2x2 backward", run_mean2_back, quarter, 1, true},
-    {"global average pool", run_mean, 1, 0, true},
-    {"global average pool backward", run_mean_back, 1, 1, true},
-    {"softmax, loss", run_softmax, 1, 1, false},
-    {"softmax backward", run_softmax_back, 1, 1, true},
-    {"SGD, momentum", run_momentum, 3, 2, true},
-    {"SGD, Nesterov", run_nesterov, 3, 2, true},
-    {"Adam", run_adam, 4, 3, true},
-    {"concat", run_concat, 1, 1, true},
-    {"shuffle", run_shuffle, 1, 1, true},
-    {"lrn 5", run_lrn, 1, 1, false},
-    {"lrn 5 backward", run_lrn_back, 2, 1, false},
-    {"NCHW to blocked", run_to_blocked, 1, 1, true},
-    {"blocked to NCHW", run_to_nchw, 1, 1, true},
+    {"add", run_add, 0, 2, 1, true},
+    {"add, ReLU", run_add_relu, 0, 2, 1, true},
+    {"add in place", run_add_to, 0, 2, 1, true},
+    {"scale", run_scale, 0, 1, 1, true},
+    {"axpy", run_axpy, 0, 2, 1, true},
+    {"mul", FLAT(mul), 2, 1, true},
+    {"mul by one pixel", run_mul_spread, 0, 1, 1, true},
+    {"mul by one pixel backward", run_mul_spread_back, 0, 2, 0, true},
+    {"sum of squares", run_squares, 0, 1, 0, true},
+    {"relu", run_relu, 0, 1, 1, true},
+    {"relu backward", run_relu_back, 0, 2, 1, true},
+    {"relu6", FLAT(relu6), 1, 1, true},
+    {"relu6 backward", FLAT(relu6_backward), 2, 1, true},
+    {"silu", FLAT(silu), 1, 1, true},
+    {"silu backward", FLAT(silu_backward), 2, 1, true},
+    {"gelu", FLAT(gelu), 1, 1, true},
+    {"gelu backward", FLAT(gelu_backward), 2, 1, true},
+    {"hardswish", FLAT(hardswish), 1, 1, true},
+    {"hardswish backward", FLAT(hardswish_backward), 2, 1, true},
+    {"hardsigmoid", run_hardsigmoid, 0, 1, 1, true},
+    {"hardsigmoid backward", FLAT(hardsigmoid_backward), 2, 1, true},
+    {"sigmoid", run_sigmoid, 0, 1, 1, true},
+    {"sigmoid backward", run_sigmoid_back, 0, 2, 1, true},
+    {"tanh", run_tanh, 0, 1, 1, true},
+    {"tanh backward", run_tanh_back, 0, 2, 1, true},
+    {"dropout", run_dropout, 0, 1, 1, true},
+    {"max pool 2x2", run_max2, 0, 1, quarter + taps, true},
+    {"max pool 2x2 backward", run_max2_back, 0, 2 * quarter + taps, 1, true},
+    {"max pool 3x3/2", run_max3, 0, 1, quarter + taps, true},
+    {"max pool 3x3/2 backward", run_max3_back, 0, 2 * quarter + taps, 1, true},
+    {"average pool 2x2", run_mean2, 0, 1, quarter, true},
+    {"average pool 2x2 backward", run_mean2_back, 0, quarter, 1, true},
+    {"global average pool", run_mean, 0, 1, 0, true},
+    {"global average pool backward", run_mean_back, 0, 1, 1, true},
+    {"softmax, loss", run_softmax, 0, 1, 1, false},
+    {"softmax backward", run_softmax_back, 0, 1, 1, true},
+    {"SGD, momentum", run_momentum, 0, 3, 2, true},
+    {"SGD, Nesterov", run_nesterov, 0, 3, 2, true},
+    {"Adam", run_adam, 0, 4, 3, true},
+    {"concat", run_concat, 0, 1, 1, true},
+    {"shuffle", run_shuffle, 0, 1, 1, true},
+    {"lrn 5", run_lrn, 0, 1, 1, false},
+    {"lrn 5 backward", run_lrn_back, 0, 2, 1, false},
+    {"NCHW to blocked", run_to_blocked, 0, 1, 1, true},
+    {"blocked to NCHW", run_to_nchw, 0, 1, 1, true},
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
@@ -397,10 +354,22 @@ static double time_of_copy(bench *b)
     return time_of_plain(b, 1.0, 1.0);
 }
 
+static void run_pass(bench *b, const pass *p)
+{
+    const tutti_elementwise job = {.a = b->a, .b = b->b, .y = b->c};
+    tutti_elementwise_fn *kernel;
+    if (p->run) {
+        p->run(b);
+        return;
+    }
+    memcpy(&kernel, (const char *)b->exec.row->ops + p->kernel, sizeof kernel);
+    tutti_elementwise_run(b->exec.team, kernel, &job, b->count);
+}
+
 static double time_of(bench *b, const pass *p)
 {
     const double start = tutti_now();
-    p->run(b);
+    run_pass(b, p);
     return tutti_now() - start;
 }
 
@@ -440,7 +409,7 @@ static result measure(bench *b, const pass *p, double seconds)
     tutti_team_run(b->exec.team, fill_share, b);
     double best = 1e9, copy = 1e9, before = time_of_copy(b);
     int rounds = 0;
-    p->run(b);
+    run_pass(b, p);
     for (const double end = tutti_now() + seconds; tutti_now() < end && rounds < MAX_ROUNDS;) {
         const double plain = time_of_plain(b, p->reads, p->writes);
         const double t = time_of(b, p), after = time_of_copy(b);

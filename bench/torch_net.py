@@ -9,10 +9,9 @@ import torch
 import torch.nn as nn
 
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
-ACTIVATIONS = {"relu": lambda: nn.ReLU(inplace=True), "relu6": nn.ReLU6, "silu": nn.SiLU, "gelu": nn.GELU,
+ACTIVATIONS = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "gelu": nn.GELU,
                "hardswish": nn.Hardswish, "hardsigmoid": nn.Hardsigmoid,
-               "leakyrelu": nn.LeakyReLU,
-               "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
+               "leakyrelu": nn.LeakyReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 
 
 def read(path):
@@ -20,7 +19,7 @@ def read(path):
     shape, layers = None, []
     for line in open(path):
         words = line.split("#")[0].split()
-        if not words or words[0] == "default":
+        if not words or words[0] in ("default", "tutti"):
             continue
         if words[0] == "input":
             shape = tuple(int(n) for n in words[1:])
@@ -30,43 +29,159 @@ def read(path):
     return shape, layers
 
 
-def window(pairs):
-    return dict(kernel_size=int(pairs["kernel"]), stride=int(pairs.get("stride", 1)),
-                padding=int(pairs.get("pad", 0)))
+def pair(pairs, key, otherwise):
+    """(height, width) of a number or HEIGHTxWIDTH."""
+    sizes = [int(n) for n in pairs[key].split("x")] if key in pairs else otherwise
+    return tuple(sizes * 2) if len(sizes) == 1 else tuple(sizes)
+
+
+class Scale(nn.Module):
+    """One trained factor for each channel."""
+    def __init__(self, channels):
+        super().__init__()
+        self.layer_scale = nn.Parameter(torch.ones(channels, 1, 1))
+
+    def forward(self, x):
+        return x * self.layer_scale.reshape(-1, *[1] * (x.dim() - 2))
+
+
+class Window(nn.Module):
+    """Pooling of what was padded, where the padding differs at the end."""
+    def __init__(self, pads, value, inner):
+        super().__init__()
+        self.pads, self.value, self.inner = pads, value, inner
+
+    def forward(self, x):
+        return self.inner(nn.functional.pad(x, self.pads, value=self.value))
+
+
+def pads_of(pairs):
+    """Symmetric padding, and what is left for nn.functional.pad; None: nothing."""
+    top, left = pair(pairs, "pad", [0])
+    bottom, right = pair(pairs, "pad-end", [top, left])
+    return (top, left), None if (top, left) == (bottom, right) else (left, right, top, bottom)
+
+
+def pool_of(kind, words, pairs, x):
+    maximum = kind == "maxpool"
+    if "global" in words or "size" in pairs:
+        size = pair(pairs, "size", [1])
+        return (nn.AdaptiveMaxPool2d if maximum else nn.AdaptiveAvgPool2d)(size)
+    pad, ends = pads_of(pairs)
+    kernel = pair(pairs, "kernel", None)
+    stride = pair(pairs, "stride", list(kernel))
+    options = dict(padding=(0, 0) if ends else pad, ceil_mode="ceil" in words)
+    if not maximum:
+        options["count_include_pad"] = "exclude-pad" not in words
+    pool = (nn.MaxPool2d if maximum else nn.AvgPool2d)(kernel, stride, **options)
+    return Window(ends, -torch.inf if maximum else 0, pool) if ends else pool
 
 
 def module_of(kind, words, pairs, x, dropout):
     """The module of a layer, given an example of its input."""
     if kind == "conv":
-        return nn.Conv2d(x.shape[1], int(words[0]), bias="nobias" not in words, **window(pairs))
+        return nn.Conv2d(x.shape[1], int(words[0]), pair(pairs, "kernel", None),
+                         pair(pairs, "stride", [1]), pads_of(pairs)[0],
+                         pair(pairs, "dilation", [1]), int(pairs.get("groups", 1)),
+                         bias="nobias" not in words)
     if kind == "fc":
-        return nn.Linear(x[0].numel(), int(words[0]))
+        return nn.Linear(x[0].numel(), int(words[0]), bias="nobias" not in words)
+    if kind in ("maxpool", "avgpool"):
+        return pool_of(kind, words, pairs, x)
     if kind == "batchnorm":  # group=all is what PyTorch does
         norm = nn.BatchNorm1d if x.dim() == 2 else nn.BatchNorm2d
         return norm(x.shape[1], float(pairs.get("eps", 1e-5)), float(pairs.get("momentum", 0.1)))
-    if kind == "maxpool":
-        return nn.MaxPool2d(**window(pairs))
-    if kind == "avgpool":
-        return nn.AvgPool2d(**window(pairs))
     if kind == "dropout":
         return nn.Dropout(float(words[0]) if dropout else 0.0)
+    if kind == "stochasticdepth" and not dropout:
+        return nn.Identity()
+    if kind == "layerscale":
+        return Scale(x.shape[1])
+    if kind == "leakyrelu":
+        return nn.LeakyReLU(float(pairs.get("slope", 0.01)))
     if kind in ACTIVATIONS:
         return ACTIVATIONS[kind]()
     raise SystemExit(f"torch_net.py: cannot build a layer of kind '{kind}'")
 
 
+def product(inputs):
+    dims = max(x.dim() for x in inputs)  # vectors are images of one pixel
+    a, b = (x.reshape(*x.shape, *[1] * (dims - x.dim())) for x in inputs)
+    return a * b
+
+
+# kinds without a module: what they make of their inputs
+JOINS = {"add": sum, "concat": lambda inputs: torch.cat(inputs, 1), "mul": product}
+
+
+class Net(nn.Module):
+    """Layers in the order of the text; each knows the names of its inputs."""
+    def __init__(self):
+        super().__init__()
+        self.steps = []  # name, names of inputs, what to do with them
+
+    def add(self, name, inputs, does):
+        if isinstance(does, nn.Module):
+            self.add_module(name, does)
+            self.steps.append((name, inputs, lambda values: getattr(self, name)(values[0])))
+        else:
+            self.steps.append((name, inputs, does))
+
+    def forward(self, x):
+        values = {"input": x}
+        for name, inputs, does in self.steps:
+            values[name] = does([values[i] for i in inputs])
+        return values[self.steps[-1][0]]
+
+
+def inputs_of(kind, words, pairs, names):
+    if kind in JOINS:
+        return [w for w in words if w in names]
+    return [pairs.get("from", names[-1])]
+
+
+def add_layer(net, layer, kind, words, pairs, inputs, x, dropout):
+    """Adds a layer whose first input is like x; returns the name of what it gives."""
+    _, ends = pads_of(pairs) if kind == "conv" else (None, None)
+    if kind in JOINS:
+        net.add(layer, inputs, JOINS[kind])
+    elif kind == "slice":
+        first, end = int(pairs.get("first", 0)), int(pairs.get("end", x.shape[1]))
+        net.add(layer, inputs, lambda values: values[0][:, first:end])
+    elif kind == "shuffle":  # nn.ChannelShuffle has no derivative
+        groups = int(words[0])
+        net.add(layer, inputs,
+                lambda v: v[0].unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2))
+    else:
+        if kind == "fc" and x.dim() > 2:
+            net.add(f"{layer}_flat", inputs, lambda values: values[0].flatten(1))
+            inputs = [f"{layer}_flat"]
+        module = module_of(kind, words, pairs, x, dropout)
+        if ends:
+            module.padding = (0, 0)
+            net.add(f"{layer}_padded", inputs, lambda v: nn.functional.pad(v[0], ends))
+            inputs = [f"{layer}_padded"]
+        net.add(layer, inputs, module)
+    if kind not in ACTIVATIONS:
+        for word in words:
+            if word in ACTIVATIONS:
+                module = nn.ReLU(inplace=True) if word == "relu" else ACTIVATIONS[word]()
+                net.add(f"{layer}_{word}", [layer], module)
+                return f"{layer}_{word}"
+    return layer
+
+
 def build(name, dropout=True):
     shape, layers = read(name if name.endswith(".net") else MODELS / f"{name}.net")
-    net, x = nn.Sequential(), torch.zeros(1, *shape)
+    net, names, given = Net(), ["input"], {"input": "input"}
+    shapes = {"input": torch.zeros(1, *shape)}
     for layer, kind, words, pairs in layers:
         if kind == "softmax":  # nn.CrossEntropyLoss has it
             continue
-        if kind == "fc" and x.dim() > 2:
-            net.add_module(f"{layer}_flatten", nn.Flatten())
-        net.add_module(layer, module_of(kind, words, pairs, x, dropout))
-        for word in words:
-            if kind in ("conv", "fc", "batchnorm") and word in ACTIVATIONS:
-                net.add_module(f"{layer}_{word}", ACTIVATIONS[word]())
+        inputs = [given[i] for i in inputs_of(kind, words, pairs, names)]
+        x = shapes[inputs[0]]
+        given[layer] = add_layer(net, layer, kind, words, pairs, inputs, x, dropout)
+        names.append(layer)
         with torch.no_grad():
-            x = net.eval()(torch.zeros(1, *shape))
-    return net.train(), shape, x.shape[1]
+            shapes[given[layer]] = net.eval()(torch.zeros(1, *shape))
+    return net.train(), shape, shapes[given[names[-1]]].shape[1]

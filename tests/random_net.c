@@ -300,31 +300,16 @@ static bool make_shuffle(maker *m, int from)
     return true;
 }
 
-static bool make_layerscale(maker *m, int from)
+/* Kinds whose line says it all. */
+static bool make_plain(maker *m, int from)
 {
-    static const char *const inits[] = {"0.5", "1", "-2"};
-    begin(m, "layerscale", from);
-    say(m, " init=%s", ONE_OF(m, inits));
-    m->trains = true;
-    end(m, from);
-    return true;
-}
-
-static bool make_dropout(maker *m, int from)
-{
-    static const char *const rates[] = {"0", "0.1", "0.25", "0.5", "0.5", "0.9"};
-    begin(m, one_in(m, 2) ? "dropout" : "stochasticdepth", from)->elementwise = true;
-    say(m, " %s", ONE_OF(m, rates));
-    end(m, from);
-    return true;
-}
-
-static bool make_lrn(maker *m, int from)
-{
-    static const char *const options[] = {"", " alpha=0.5", " alpha=0.1 beta=0.5", " k=2 alpha=1",
-                                          " alpha=0.5 beta=1 k=0.5"};
-    begin(m, "lrn", from);
-    say(m, " %d%s", 1 + below(m, 7), ONE_OF(m, options));
+    static const char *const lines[] = {
+        "dropout 0",         "dropout 0.25",        "dropout 0.9",   "stochasticdepth 0.25",
+        "stochasticdepth 0", "stochasticdepth 0.5", "lrn 1 k=2",     "lrn 7 alpha=0.5 beta=1",
+        "layerscale init=1", "layerscale init=-2",  "lrn 3 alpha=1", "lrn 6 alpha=0.1 beta=0.5"};
+    const char *line = ONE_OF(m, lines);
+    begin(m, line, from)->elementwise = line[0] != 'l';
+    if (strstr(line, "init")) m->trains = true;
     end(m, from);
     return true;
 }
@@ -450,9 +435,9 @@ static int some_value(maker *m)
 static void make_layer(maker *m)
 {
     static bool (*const makers[])(maker *, int) = {
-        make_conv, make_conv,       make_conv,    make_conv,      make_fc,         make_fc,
-        make_pool, make_activation, make_dropout, make_lrn,       make_add,        make_concat,
-        make_mul,  make_slice,      make_shuffle, make_batchnorm, make_layerscale,
+        make_conv, make_conv,       make_conv,    make_conv,      make_fc,    make_fc,
+        make_pool, make_activation, make_plain,   make_plain,     make_add,   make_concat,
+        make_mul,  make_slice,      make_shuffle, make_batchnorm, make_plain,
     };
     for (int tries = 0; tries < 20; tries++)
         if (ONE_OF(m, makers)(m, some_value(m))) return;
