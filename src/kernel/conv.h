@@ -38,6 +38,9 @@ typedef struct tutti_conv_shape {
 int tutti_conv_out_h(const tutti_conv_shape *shape);
 int tutti_conv_out_w(const tutti_conv_shape *shape);
 
+/* The part of the direct sum's multiply-adds that is made: Winograd's method needs fewer. */
+double tutti_conv_effort(const tutti_conv_shape *shape);
+
 /* Consecutive grains of a minibatch: grain i is samples begin[i] .. begin[i+1]-1. */
 typedef struct tutti_grains {
     int count;

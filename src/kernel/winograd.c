@@ -48,6 +48,11 @@ bool tutti_winograd_applies(const tutti_conv_shape *s)
            tutti_conv_out_w(s) >= LEAST_SIZE;
 }
 
+double tutti_conv_effort(const tutti_conv_shape *shape)
+{
+    return tutti_winograd_applies(shape) ? POINTS / (4.0 * TAPS) : 1; /* of four pixels */
+}
+
 /* ---- images ---- */
 
 tutti_winograd_image tutti_winograd_input(const tutti_conv *conv, bool turned)

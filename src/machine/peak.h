@@ -16,7 +16,11 @@ typedef struct tutti_speeds {
 tutti_status tutti_speeds_measure(tutti_speeds *speeds, const tutti_rank *me, uint64_t memory_free,
                                   double seconds) TUTTI_MUST_CHECK;
 
-/* The FMA peak of the team alone. */
+/* The part of its threads' peak that is left for this rank where ranks share cores. */
+double tutti_peak_share(const tutti_rank *me);
+
+/* The FMA peak of the team alone, GFLOP/s; on a busy machine at least half of what one thread
+ * reaches, for each. */
 tutti_status tutti_peak_measure(double *gflops, tutti_exec exec, double seconds) TUTTI_MUST_CHECK;
 
 #endif

@@ -154,6 +154,16 @@ uint64_t tutti_layer_train_flops(const tutti_layer *layer)
     return 2 * layer->macs * (layer->trains_below ? 3 : 2);
 }
 
+double tutti_net_made_flops(const tutti_net *net)
+{
+    double flops = 0;
+    for (int i = 0; i < net->layer_count; i++) {
+        const tutti_layer *l = &net->layers[i];
+        flops += (double)tutti_layer_train_flops(l) * (l->effort > 0 ? l->effort : 1);
+    }
+    return flops;
+}
+
 tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
 {
     const tutti_layer *l = &net->layers[layer];

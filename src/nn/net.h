@@ -88,6 +88,7 @@ typedef struct tutti_layer {
     int first_param, param_count;
     bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
+    double effort;    /* the part of the macs that kernels really make; 0: all */
     int line, column; /* where in the text */
 } tutti_layer;
 
@@ -156,6 +157,9 @@ tutti_status tutti_layer_check_split(const tutti_layer *layer, int workers,
 
 /* Floating-point operations of a layer in one training step, for one sample. */
 uint64_t tutti_layer_train_flops(const tutti_layer *layer);
+
+/* Those of the whole net that kernels really make, fewer than the sums have by their definition. */
+double tutti_net_made_flops(const tutti_net *net);
 
 /* The layer or parameter of that name, -1 if there is none. */
 int tutti_net_find_layer(const tutti_net *net, const char *name);

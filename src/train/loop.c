@@ -39,11 +39,6 @@ static float rate_of(const tutti_run *run, int64_t step)
     return (float)tutti_schedule_rate(&s->schedule, s->lr, step, &s->pace);
 }
 
-static double flops_per_sample(const tutti_run *run)
-{
-    return (double)tutti_net_total(run->net).train_flops;
-}
-
 /* A failure of one rank in the middle of a step: the others wait for it somewhere else. */
 static tutti_status fatal(tutti_run *run, tutti_status status)
 {
@@ -118,8 +113,7 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
         .lr = rate_of(run, news->step - 1),
         .step_seconds = seconds,
         .samples_per_s = l->smooth_rate,
-        .percent_of_peak =
-            run->peak > 0 ? 100 * l->smooth_rate * flops_per_sample(run) / run->peak : NAN,
+        .percent_of_peak = tutti_run_percent_of_peak(run, l->smooth_rate),
         .data_wait = news->data_wait / seconds,
         .comm_exposed = run->me.size > 1 ? news->exposed / seconds : NAN,
     };

@@ -71,6 +71,7 @@ static tutti_status choose_platform(tutti_forecast *f, const tutti_plan_question
     tutti_platform *measured = NULL, *described = NULL;
     const int size = q->me->size;
     TUTTI_TRY(load_measured(q, &measured));
+    f->peak = measured ? measured->peak : 0;
     f->is_accountable = measured && (measured->link > 0 || size == 1);
     *out = measured;
     if (size == 1 && !measured) return TUTTI_OK;

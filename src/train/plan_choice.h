@@ -22,6 +22,7 @@ typedef struct tutti_forecast {
     tutti_prediction *prediction; /* of a step; on rank 0 and if there is a platform, else NULL */
     char note[160];               /* on what it stands */
     bool is_accountable;          /* on measurements of this machine */
+    double peak;                  /* FLOP/s of a rank as measured, on rank 0; 0: not measured */
 } tutti_forecast;
 
 /* Collective. */

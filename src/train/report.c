@@ -170,8 +170,7 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
         "%s: %lld steps in %s with evaluation and checkpoints, %.1f samples/s and %.1f %% of the "
         "FMA peak without, %s at most",
         how, (long long)steps, tutti_format_time(time, seconds), rate,
-        run->peak > 0 ? 100 * rate * (double)tutti_net_total(run->net).train_flops / run->peak
-                      : NAN,
+        tutti_run_percent_of_peak(run, rate),
         tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
 }
 

@@ -290,9 +290,23 @@ static tutti_status prepare_training(tutti_run *run)
 static tutti_status measure_peak(tutti_run *run)
 {
     double gflops;
-    TUTTI_TRY(tutti_peak_measure(&gflops, run->me.exec, 0.03));
-    run->peak = gflops * 1e9 * run->me.size;
+    TUTTI_TRY(tutti_peak_measure(&gflops, run->me.exec, 0.12));
+    run->peak = gflops * 1e9 * tutti_peak_share(&run->me) * run->me.size;
     return TUTTI_OK;
+}
+
+/* tutti calibrate took more time for it. */
+static void believe_measurement(tutti_run *run)
+{
+    run->peak = fmax(run->peak, run->forecast.peak * tutti_peak_share(&run->me) * run->me.size);
+}
+
+double tutti_run_percent_of_peak(tutti_run *run, double samples_per_s)
+{
+    const double speed = samples_per_s * tutti_net_made_flops(run->net);
+    if (!(run->peak > 0)) return NAN;
+    run->peak = fmax(run->peak, speed);
+    return 100 * speed / run->peak;
 }
 
 static tutti_status open_trace(tutti_run *run)
@@ -312,6 +326,7 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
     TUTTI_TRY(tutti_comm_agree(run->me.comm, measure_peak(run)));
     TUTTI_TRY(tutti_grains_suffice(run->me.size, run->settings.grains, run->settings.batch));
     if (!evaluates_only) TUTTI_TRY(choose_plan(run));
+    believe_measurement(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_trace(run)));
     TUTTI_TRY(create_session(run, evaluates_only));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_keeper(run, evaluates_only)));

@@ -89,6 +89,11 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
                             bool evaluates_only) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
 
+/* The part of the FMA peak that so many samples a second take, of the operations that are really
+ * made. More than all of it shows that the peak was measured too low, on a busy machine, and raises
+ * it. NAN: nothing is known. */
+double tutti_run_percent_of_peak(tutti_run *run, double samples_per_s);
+
 /* Collective, unless communication itself failed. Before the run is closed: with several ranks all
  * return what the one that failed does, and one of them says it before any can leave, because the
  * launcher ends the others as soon as one exits with a failure. Gives that status. */

@@ -63,6 +63,8 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     layer->form = tutti_layer_reads_compact(net, layer) ? TUTTI_FORM_COMPACT : TUTTI_FORM_BLOCKED;
     layer->macs = (uint64_t)o->features * (uint64_t)channels * (uint64_t)(r * s) *
                   (uint64_t)layer->out.h * (uint64_t)layer->out.w;
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    layer->effort = tutti_conv_effort(&shape);
     const tutti_param weight = {
         .dim_count = 4,
         .dims = {o->features, channels, r, s},
