@@ -23,6 +23,7 @@
 #include "kernel/channels.h"
 #include "kernel/elementwise.h"
 #include "kernel/layout.h"
+#include "kernel/norm.h"
 #include "kernel/ops.h"
 #include "kernel/planes.h"
 #include "kernel/pool.h"
@@ -164,6 +165,44 @@ PASS(run_lrn_back)
 {
     tutti_lrn_backward(b->exec, &lrn5, extent(b), b->a, b->b, NULL, b->c);
 }
+
+/* Of one statistics group: means of 0, factors of 1. */
+typedef struct norm_numbers {
+    double state[TUTTI_NORM_STATE * CHANNELS];
+    float rows[TUTTI_NORM_ROWS * CHANNELS];
+} norm_numbers;
+
+static norm_numbers plain_norm(void)
+{
+    norm_numbers n = {{0}, {0}};
+    for (int c = 0; c < CHANNELS; c++) n.rows[TUTTI_NORM_FACTOR * CHANNELS + c] = 1;
+    return n;
+}
+
+static tutti_norm_groups all_of(const bench *b)
+{
+    return (tutti_norm_groups){0, b->n};
+}
+
+PASS(run_norm_moments)
+{
+    tutti_norm_moments(b->exec, extent(b), b->a, (double *)b->c);
+}
+PASS(run_norm)
+{
+    const norm_numbers n = plain_norm();
+    tutti_norm_forward(b->exec, extent(b), all_of(b), n.rows, b->a, true, b->c);
+}
+PASS(run_norm_sums)
+{
+    const norm_numbers n = plain_norm();
+    tutti_norm_sums(b->exec, extent(b), all_of(b), n.state, b->a, b->b, (double *)b->c);
+}
+PASS(run_norm_back)
+{
+    const norm_numbers n = plain_norm();
+    tutti_norm_backward(b->exec, extent(b), all_of(b), n.rows, b->a, b->b, false, b->c);
+}
 PASS(run_max2)
 {
     tutti_max_pool_forward(b->exec, &pool2, b->n, b->a, b->c, b->tap);
@@ -303,6 +342,10 @@ static const pass passes[] = {
     {"shuffle", run_shuffle, 0, 1, 1, true},
     {"lrn 5", run_lrn, 0, 1, 1, false},
     {"lrn 5 backward", run_lrn_back, 0, 2, 1, false},
+    {"batchnorm moments", run_norm_moments, 0, 1, 0, true},
+    {"batchnorm", run_norm, 0, 1, 1, true},
+    {"batchnorm sums", run_norm_sums, 0, 2, 0, true},
+    {"batchnorm backward", run_norm_back, 0, 2, 1, true},
     {"NCHW to blocked", run_to_blocked, 0, 1, 1, true},
     {"blocked to NCHW", run_to_nchw, 0, 1, 1, true},
 };

@@ -264,10 +264,48 @@ static void bad_platforms_are_named(void **state)
     }
 }
 
+static const tutti_layer_prediction *layer_of(const tutti_prediction *p, const tutti_net *net,
+                                              const char *name)
+{
+    return &p->layer[tutti_net_find_layer(net, name)];
+}
+
+/* Groups that ranks share cost messages; those inside ranks only the exchange of parameters. */
+static void statistics_cost_messages_where_ranks_share_groups(void **state)
+{
+    (void)state;
+    const tutti_predict_options o = {64, true, true, sgd};
+    double seconds[2], bytes[2];
+    for (int all = 0; all < 2; all++) {
+        fixture f = {0};
+        tutti_plan *plan = NULL;
+        tutti_prediction *p = NULL;
+        assert_int_equal(tutti_net_parse(&f.net,
+                                         "input 3 32 32\nc conv 64 kernel=3\nb batchnorm group=16\n"
+                                         "p avgpool global\nf fc 10\nl softmax\n",
+                                         "t.net"),
+                         TUTTI_OK);
+        if (all) tutti_net_regroup(f.net, 0);
+        assert_int_equal(tutti_platform_load(&f.platform, "cori-phase1"), TUTTI_OK);
+        assert_int_equal(tutti_plan_create(&plan, f.net, 4), TUTTI_OK);
+        assert_int_equal(tutti_predict_step(&p, f.net, f.platform, plan, &o), TUTTI_OK);
+        seconds[all] = p->step_s;
+        bytes[all] = layer_of(p, f.net, "b")->bytes;
+        assert_true(layer_of(p, f.net, "b")->compute.weights > 0);
+        tutti_prediction_destroy(&p);
+        tutti_plan_destroy(&plan);
+        unload(&f);
+    }
+    assert_true(seconds[1] > seconds[0]);
+    /* of three others a root: 64 channels, two doubles, forward and back */
+    assert_true(bytes[1] - bytes[0] == 2 * 3 * 64 * 2 * 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_is_as_fast_as_measured),
+        cmocka_unit_test(statistics_cost_messages_where_ranks_share_groups),
         cmocka_unit_test(convolutions_stay_data_parallel),
         cmocka_unit_test(never_worse_than_data_parallel),
         cmocka_unit_test(speech_net_is_hybrid_on_16_nodes),

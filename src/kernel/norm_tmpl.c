@@ -28,7 +28,7 @@ INLINE vf sum_of(int pixels, const float *x)
     for (int j = 0; j < CHAINS; j++) chain[j] = vf_zero();
     for (; p + CHAINS <= pixels; p += CHAINS) {
         UNROLL(8)
-        for (int j = 0; j < CHAINS; j++) chain[j] = vf_add(chain[j], vf_take(x + (p + j) * B));
+        for (int j = 0; j < CHAINS; j++) chain[j] = vf_add(chain[j], vf_load(x + (p + j) * B));
     }
     UNROLL(8)
     for (int j = 0; j < CHAINS; j++)
@@ -43,6 +43,7 @@ typedef struct pair {
 
 INLINE void add_distance(pair *s, int j, const float *x, vf middle)
 {
+    __builtin_prefetch(x + CHUNK * B, 0, 3); /* the next chunk comes while this one is computed */
     const vf d = vf_sub(vf_load(x), middle);
     s->sum[j] = vf_add(s->sum[j], d);
     s->product[j] = vf_fma(d, d, s->product[j]);
@@ -77,12 +78,13 @@ INLINE void distances_of(int pixels, const float *x, vf middle, float *sum, floa
 INLINE void join_chunk(int before, int pixels, const float *middle, const float *sum,
                        const float *squares, double *mean, double *all_squares)
 {
-    const double n = pixels, share = n / (before + n), weight = before * share;
+    const double each = 1.0 / pixels, share = pixels / (double)(before + pixels);
+    const double weight = before * share;
     for (int l = 0; l < B; l++) {
-        const double rest = (double)sum[l] / n, own = (double)squares[l] - rest * (double)sum[l];
+        const double rest = (double)sum[l] * each, own = (double)squares[l] - rest * (double)sum[l];
         const double apart = (double)middle[l] + rest - mean[l];
         mean[l] += apart * share;
-        all_squares[l] += (own > 0 ? own : own - own) + apart * apart * weight;
+        all_squares[l] += (own < 0 ? 0 : own) + apart * apart * weight;
     }
 }
 
@@ -149,16 +151,32 @@ void NAME(op_norm_sums)(int pixels, const float *x, const float *dy, const float
     }
 }
 
+/* A row of 16 coefficients in registers: a line of memory is written whole, and once. */
+enum { PARTS = B / VLEN };
+typedef struct row16 {
+    vf part[PARTS];
+} row16;
+
+INLINE row16 row_at(const float *row)
+{
+    row16 r;
+    UNROLL(16)
+    for (int k = 0; k < PARTS; k++) r.part[k] = vf_load(row + k * VLEN);
+    return r;
+}
+
 INLINE void forward(int pixels, const tutti_norm_plane *p, const float *x, bool relu, float *y,
                     bool stream)
 {
-    for (int l = 0; l < B; l += VLEN) {
-        const vf high = vf_load(p->high + l), low = vf_load(p->low + l);
-        const vf factor = vf_load(p->factor + l), addend = vf_load(p->addend + l);
-        UNROLL(4)
-        for (int i = l; i < pixels * B + l; i += B) {
-            const vf value = vf_fma(centred(x + i, high, low), factor, addend);
-            vf_put(y + i, relu ? vf_gate(value, value) : value, stream);
+    const row16 high = row_at(p->high), low = row_at(p->low);
+    const row16 factor = row_at(p->factor), addend = row_at(p->addend);
+    UNROLL(2)
+    for (int i = 0; i < pixels * B; i += B) {
+        UNROLL(16)
+        for (int k = 0; k < PARTS; k++) {
+            const vf d = centred(x + i + k * VLEN, high.part[k], low.part[k]);
+            const vf value = vf_fma(d, factor.part[k], addend.part[k]);
+            vf_put(y + i + k * VLEN, relu ? vf_gate(value, value) : value, stream);
         }
     }
 }
@@ -176,15 +194,18 @@ void NAME(op_norm_forward)(int pixels, const tutti_norm_plane *p, const float *x
 INLINE void backward(int pixels, const tutti_norm_plane *p, const float *x, const float *dy,
                      bool gated, float *dx, bool stream)
 {
-    for (int l = 0; l < B; l += VLEN) {
-        const vf high = vf_load(p->high + l), low = vf_load(p->low + l);
-        const vf factor = vf_load(p->factor + l), addend = vf_load(p->addend + l);
-        const vf factor_x = vf_load(p->factor_x + l);
-        UNROLL(4)
-        for (int i = l; i < pixels * B + l; i += B) {
-            const vf direct = vf_fma(factor, vf_take(dy + i), addend);
-            const vf d = vf_fma(factor_x, centred(x + i, high, low), direct);
-            vf_put(dx + i, gated ? vf_gate(d, vf_load(x + i)) : d, stream);
+    const row16 high = row_at(p->high), low = row_at(p->low);
+    const row16 factor = row_at(p->factor), addend = row_at(p->addend);
+    const row16 factor_x = row_at(p->factor_x);
+    UNROLL(2)
+    for (int i = 0; i < pixels * B; i += B) {
+        UNROLL(16)
+        for (int k = 0; k < PARTS; k++) {
+            const int at = i + k * VLEN;
+            const vf direct = vf_fma(factor.part[k], vf_take(dy + at), addend.part[k]);
+            const vf d =
+                vf_fma(factor_x.part[k], centred(x + at, high.part[k], low.part[k]), direct);
+            vf_put(dx + at, gated ? vf_gate(d, vf_load(x + at)) : d, stream);
         }
     }
 }
