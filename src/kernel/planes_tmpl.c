@@ -3,21 +3,20 @@
 
 #include "kernel/ops_kernels.h"
 
-enum { B = TUTTI_BLOCK, CHAINS = 4 };
+enum { B = TUTTI_BLOCK, PARTS = B / VLEN, CHAINS = 4 };
 
-INLINE void scale_lanes(const tutti_plane *p, int l, bool masked, bool stream)
-{
-    const vf factor = vf_load(p->factor + l);
-    UNROLL(4)
-    for (size_t i = 0; i < p->pixels; i++) {
-        const vf y = vf_mul(factor, vf_take(p->x + i * B + l));
-        vf_put(p->y + i * B + l, masked ? vf_gate(y, vf_take(p->mask + i * B + l)) : y, stream);
-    }
-}
+#define EACH_PART(k) UNROLL(16) for (int k = 0; k < PARTS; k++)
 
 INLINE void scale_plane(const tutti_plane *p, bool masked, bool stream)
 {
-    for (int l = 0; l < B; l += VLEN) scale_lanes(p, l, masked, stream);
+    vf factor[PARTS];
+    EACH_PART(k) factor[k] = vf_load(p->factor + k * VLEN);
+    for (size_t i = 0; i < p->pixels; i++) EACH_PART(k)
+        {
+            const size_t at = i * B + (size_t)(k * VLEN);
+            const vf y = vf_mul(factor[k], vf_take(p->x + at));
+            vf_put(p->y + at, masked ? vf_gate(y, vf_take(p->mask + at)) : y, stream);
+        }
 }
 
 tutti_scale_plane_fn NAME(op_scale_plane);
@@ -28,30 +27,30 @@ void NAME(op_scale_plane)(const tutti_plane *p, bool stream)
     else scale_plane(p, false, false);
 }
 
-/* Pixel i belongs to chain i % 4, so that additions need not wait for each other. */
-INLINE vf dot_lanes(size_t pixels, const float *a, const float *b)
+/* One pixel more in its chain. */
+INLINE void add_pixel(vf sum[PARTS], const float *a, const float *b)
 {
-    vf sum[CHAINS];
-    size_t i = 0;
-    UNROLL(4)
-    for (int k = 0; k < CHAINS; k++) sum[k] = vf_zero();
-    for (; i + CHAINS <= pixels; i += CHAINS) {
-        UNROLL(4)
-        for (int k = 0; k < CHAINS; k++) {
-            const size_t at = (i + (size_t)k) * B;
-            sum[k] = vf_fma(vf_take(a + at), vf_take(b + at), sum[k]);
-        }
-    }
-    UNROLL(3)
-    for (int k = 0; k < CHAINS - 1; k++)
-        if (i + (size_t)k < pixels)
-            sum[k] =
-                vf_fma(vf_load(a + (i + (size_t)k) * B), vf_load(b + (i + (size_t)k) * B), sum[k]);
-    return vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3]));
+    EACH_PART(k)
+    sum[k] = vf_fma(vf_take(a + k * VLEN), vf_take(b + k * VLEN), sum[k]);
 }
 
+/* Pixel i belongs to chain i % 4, so that additions need not wait for each other. */
 tutti_dot_plane_fn NAME(op_dot_plane);
 void NAME(op_dot_plane)(size_t pixels, const float *a, const float *b, float *sums)
 {
-    for (int l = 0; l < B; l += VLEN) vf_store(sums + l, dot_lanes(pixels, a + l, b + l));
+    vf sum[CHAINS][PARTS];
+    size_t i = 0;
+    UNROLL(4)
+    for (int c = 0; c < CHAINS; c++) EACH_PART(k) sum[c][k] = vf_zero();
+    for (; i + CHAINS <= pixels; i += CHAINS) {
+        UNROLL(4)
+        for (int c = 0; c < CHAINS; c++)
+            add_pixel(sum[c], a + (i + (size_t)c) * B, b + (i + (size_t)c) * B);
+    }
+    UNROLL(3)
+    for (int c = 0; c < CHAINS - 1; c++)
+        if (i + (size_t)c < pixels)
+            add_pixel(sum[c], a + (i + (size_t)c) * B, b + (i + (size_t)c) * B);
+    EACH_PART(k)
+    vf_store(sums + k * VLEN, vf_add(vf_add(sum[0][k], sum[1][k]), vf_add(sum[2][k], sum[3][k])));
 }
