@@ -20,20 +20,20 @@ import kills
 import writers
 from lab import Lab, die
 
-# what is tried, and its share of the time
+# what is tried, its share of the time, and how many trials there are at least in ten minutes
 KINDS = {
-    "kills": (kills.trial, 0.2),
-    "calls": (calls.trial, 0.2),
-    "full": (full.trial, 0.07),
-    "writers": (writers.trial, 0.08),
-    "damage": (damage.trial, 0.45),
+    "kills": (kills.trial, 0.2, 10),
+    "calls": (calls.trial, 0.2, 10),
+    "full": (full.trial, 0.07, 10),
+    "writers": (writers.trial, 0.08, 10),
+    "damage": (damage.trial, 0.45, 1000),
 }
 
 
 class Kind:
     def __init__(self, name):
         self.name = name
-        self.trial, self.share = KINDS[name]
+        self.trial, self.share, self.least = KINDS[name]
         self.spent, self.tried, self.failed = 0, 0, 0
         self.outcomes = collections.Counter()
 
@@ -49,6 +49,9 @@ class Kind:
                   flush=True)
         self.tried += 1
         self.spent += time.monotonic() - start
+
+    def lacks(self, seconds):
+        return self.tried < self.least * seconds / 600
 
     def report(self):
         """One line, as cmocka has it, so that it is counted."""
@@ -82,8 +85,11 @@ def main():
         end = time.monotonic() + given.seconds
         if given.trial is not None:
             kinds[0].run(lab, given.seed, given.trial)
-        while given.trial is None and time.monotonic() < end:
-            kind = min(kinds, key=lambda k: k.spent / k.share)
+        while given.trial is None:
+            due = [k for k in kinds if time.monotonic() < end or k.lacks(given.seconds)]
+            if not due:
+                break
+            kind = min(due, key=lambda k: k.spent / k.share)
             kind.run(lab, given.seed, kind.tried)
     finally:
         lab.close()
