@@ -26,19 +26,37 @@ static bool is_whole(const map_job *job, int first)
     return true;
 }
 
+/* The lanes of all pixels, each from its place; where there is none, 'lane' points at zeros and the
+ * step is 0. */
+static void gather_lanes(size_t pixels, const float *const lane[B], const size_t step[B], float *y)
+{
+    for (size_t i = 0; i < pixels; i++)
+        for (int l = 0; l < B; l++) y[i * B + (size_t)l] = lane[l][i * step[l]];
+}
+
+/* The same without gaps, so that places need no products. */
+static void gather_all(size_t pixels, const float *const lane[B], float *restrict y)
+{
+    for (size_t i = 0; i < pixels; i++)
+#pragma GCC unroll 16
+        for (int l = 0; l < B; l++) y[i * B + (size_t)l] = lane[l][i * B];
+}
+
 static void gather_plane(const map_job *job, int first, const float *sample, float *y)
 {
     static const float nothing[B] = {0};
     const size_t pixels = (size_t)job->to.pixels, plane = pixels * B;
     const float *lane[B];
     size_t step[B];
+    bool gaps = false;
     for (int l = 0; l < B; l++) {
         const int c = first + l < job->to.c ? job->map[first + l] : -1;
         lane[l] = c < 0 ? nothing : sample + (size_t)(c / B) * plane + c % B;
         step[l] = c < 0 ? 0 : B;
+        gaps |= c < 0;
     }
-    for (size_t i = 0; i < pixels; i++)
-        for (int l = 0; l < B; l++) y[i * B + (size_t)l] = lane[l][i * step[l]];
+    if (gaps) gather_lanes(pixels, lane, step, y);
+    else gather_all(pixels, lane, y);
 }
 
 static void map_plane(const map_job *job, size_t n, size_t block)
