@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "kernel/channels.h"
 #include "kernel/elementwise.h"
 #include "kernel/layout.h"

@@ -2,6 +2,10 @@
 #ifndef TUTTI_BENCH_OPS_PASSES_H
 #define TUTTI_BENCH_OPS_PASSES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "kernel/exec.h"
 
 /* Activations are n x 64 channels x 64 x 64 pixels; n follows from --mib. */
