@@ -122,8 +122,7 @@ static void what_was_not_written_is_not_believed(void **state)
         "printf x >> $(ls -d @/step*tmp)/model.safetensors",
         "printf x | dd of=$(ls -d @/step*tmp)/optimizer.safetensors bs=1 seek=9 conv=notrunc",
         "truncate -s -4 $(ls -d @/step*tmp)/optimizer.safetensors",
-        "truncate -s -4 $(ls -d @/step*tmp)/model.safetensors && "
-        "truncate -s +4 $(ls -d @/step*tmp)/model.safetensors",
+        "cd $(ls -d @/step*tmp); truncate -s -4 model.safetensors; truncate -s +4 model.safe*",
     };
     for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
         tutti_checkpoint *c[2] = {NULL};
