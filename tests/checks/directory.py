@@ -49,13 +49,18 @@ def wait_until(is_so, what):
     raise SystemExit(f"{what}: not within a minute")
 
 
+def latest_step(run):
+    latest = run / "latest"
+    return int(os.readlink(latest)[-8:]) if latest.is_symlink() else -1
+
+
 @contextlib.contextmanager
 def training(run, *words, launcher=()):
     """A training under way, past its first checkpoint; ended at last."""
     with subprocess.Popen([*launcher, *TRAIN, *ENDLESS, "--run", str(run), *words], env=ENV,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_until(lambda: (run / "step_00000020").exists(), "the first checkpoint")
+            wait_until(lambda: latest_step(run) > 0, "the first checkpoint")
             yield process
         finally:
             process.terminate()
@@ -210,7 +215,7 @@ def check_words(scratch):
     for name, code in ("TERM", 143), ("USR1", 75):
         with subprocess.Popen([*TRAIN, *ENDLESS, "--run", str(scratch / name)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            wait_until(lambda: (scratch / name / "step_00000020").exists(), "a checkpoint")
+            wait_until(lambda: latest_step(scratch / name) > 0, "a checkpoint")
             process.send_signal(getattr(signal, "SIG" + name))
             shown, said = process.communicate()
         step = os.readlink(scratch / name / "latest")
@@ -255,7 +260,7 @@ def check_orphan(scratch):
     shell = f"{' '.join(TRAIN)} --steps 1000000 --run {run} >/dev/null 2>&1 & echo $!"
     pid = int(subprocess.run(["setsid", "bash", "-c", shell], capture_output=True, text=True,
                              env=dict(ENV, OMPI_COMM_WORLD_SIZE="1")).stdout)
-    wait_until(lambda: (run / "step_00000020").exists(), "a checkpoint")
+    wait_until(lambda: latest_step(run) > 0, "a checkpoint")
     reached = os.readlink(run / "latest")
     wait_until(lambda: os.readlink(run / "latest") != reached, "a later checkpoint")
     os.kill(pid, signal.SIGTERM)
