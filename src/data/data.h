@@ -8,6 +8,7 @@
  *   cifar100:DIR           train.bin, test.bin; the 100 fine labels
  *   images:DIR             one folder per class, JPEG and PNG; or DIR/train and DIR/val (or test);
  *                          or train=FILE,test=FILE: lists of "path [label]"
+ *   npy:X.npy,Y.npy        arrays as NumPy saves them: samples and labels; test=, test-labels=
  *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
  *                          "utterance label label ..." (one per frame); test=FEATS,test-labels=
  *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt

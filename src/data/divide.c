@@ -1,4 +1,4 @@
-/* A validation set drawn from the training set: val=PERCENT.
+/* Samples to validate on or to test on, drawn from the training set: val=PERCENT, holdout=PERCENT.
  *
  * Which samples it takes depends on their number alone, not on --seed, ranks or the day: the first
  * places of one fixed permutation. Evenly spaced ones would be all of one class where classes take
@@ -6,61 +6,81 @@
 #define _GNU_SOURCE
 #include "data/source.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "data/order.h"
 
-static const uint64_t drawing = 0x76616c; /* "val" */
+/* Which part is drawn, how many percent, and what makes its permutation another than others'. */
+typedef struct drawing {
+    tutti_split to;
+    int percent;
+    uint64_t seed;
+} drawing;
 
 static uint32_t unit_of(const tutti_data *data, uint32_t id)
 {
     return data->source->unit ? data->source->unit(data, id) : id;
 }
 
-static tutti_status draw(const tutti_data *data, bool **drawn)
+static tutti_status draw(const tutti_data *data, const drawing *d, bool **drawn)
 {
     const uint32_t samples = (uint32_t)data->count[TUTTI_SPLIT_TRAIN];
     const uint32_t units = unit_of(data, samples - 1) + 1;
-    const uint32_t wanted = (uint32_t)((uint64_t)units * (uint64_t)data->val_percent / 100);
-    if (!wanted)
+    const uint32_t wanted = (uint32_t)((uint64_t)units * (uint64_t)d->percent / 100);
+    if (!wanted && d->to == TUTTI_SPLIT_VAL)
         return tutti_fail(TUTTI_DATA,
                           "--data %s: val=%d: %d %% of %u %s is none; take more, or leave val= out",
-                          data->source->kind, data->val_percent, data->val_percent, units,
+                          data->source->kind, d->percent, d->percent, units,
                           data->source->unit ? "utterances" : "training samples");
     TUTTI_TRY(tutti_alloc(drawn, units, sizeof **drawn));
     for (uint32_t place = 0; place < wanted; place++)
-        (*drawn)[tutti_order_id(drawing, 0, units, place)] = true;
+        (*drawn)[tutti_order_id(d->seed, 0, units, place)] = true;
     return TUTTI_OK;
 }
 
 /* The ids of both parts, each in the order of the training set. */
-static tutti_status list(tutti_data *data, const bool *drawn)
+static tutti_status list(tutti_data *data, const drawing *d, const bool *drawn)
 {
     const uint32_t samples = (uint32_t)data->count[TUTTI_SPLIT_TRAIN];
-    static const tutti_split parts[] = {TUTTI_SPLIT_TRAIN, TUTTI_SPLIT_VAL};
-    int count[TUTTI_SPLITS] = {0};
-    for (uint32_t id = 0; id < samples; id++) count[parts[drawn[unit_of(data, id)]]]++;
-    for (int i = 0; i < 2; i++) {
-        data->count[parts[i]] = 0;
-        TUTTI_TRY(
-            tutti_alloc(&data->part[parts[i]], (size_t)count[parts[i]] + 1, sizeof(uint32_t)));
+    uint32_t *part[2] = {NULL, NULL};
+    int count[2] = {0, 0};
+    tutti_status s = tutti_alloc(&part[0], samples, sizeof(uint32_t));
+    if (!s) s = tutti_alloc(&part[1], samples, sizeof(uint32_t));
+    for (uint32_t id = 0; !s && id < samples; id++) {
+        const int to = drawn[unit_of(data, id)];
+        part[to][count[to]++] = tutti_data_stored_id(data, TUTTI_SPLIT_TRAIN, id);
     }
-    for (uint32_t id = 0; id < samples; id++) {
-        const tutti_split to = parts[drawn[unit_of(data, id)]];
-        data->part[to][data->count[to]++] = id;
-    }
-    return TUTTI_OK;
+    if (!s) {
+        tutti_free(data->part[TUTTI_SPLIT_TRAIN]);
+        data->part[TUTTI_SPLIT_TRAIN] = part[0], data->part[d->to] = part[1];
+        data->count[TUTTI_SPLIT_TRAIN] = count[0], data->count[d->to] = count[1];
+    } else tutti_free(part[0]);
+    return s;
+}
+
+static tutti_status divide(tutti_data *data, const drawing *d)
+{
+    bool *drawn = NULL;
+    tutti_status s = draw(data, d, &drawn);
+    if (!s) s = list(data, d, drawn);
+    tutti_free(drawn);
+    return s;
 }
 
 tutti_status tutti_data_divide(tutti_data *data)
 {
-    bool *drawn = NULL;
-    if (!data->val_percent) return TUTTI_OK;
-    tutti_status s = draw(data, &drawn);
-    if (!s) s = list(data, drawn);
-    tutti_free(drawn);
-    return s;
+    const drawing d = {TUTTI_SPLIT_VAL, data->val_percent, 0x76616c}; /* "val" */
+    return d.percent ? divide(data, &d) : TUTTI_OK;
+}
+
+tutti_status tutti_data_hold_out(tutti_data *data, int percent)
+{
+    const drawing d = {TUTTI_SPLIT_TEST, percent, 0x74657374}; /* "test" */
+    if (!percent || data->count[TUTTI_SPLIT_TRAIN] < 1) return TUTTI_OK;
+    snprintf(data->note, sizeof data->note, "%d %% held out", percent);
+    return divide(data, &d);
 }
 
 /* ------------------------------------------------------------------------------ val= */

@@ -133,40 +133,10 @@ static tutti_status find_places(places *p, tutti_spec *spec, const char *val)
     return copy_if(&p->names, names);
 }
 
-/* Lines "word" in order, or "word number" in any. */
-static tutti_status add_name(tutti_names *names, char *line)
-{
-    char *word = tutti_next_word(&line), *number = tutti_next_word(&line);
-    if (!word) return TUTTI_OK;
-    int label = names->count, end = 0;
-    if (number && (sscanf(number, "%7d%n", &label, &end) != 1 || number[end] || label < 0 ||
-                   label >= TUTTI_MAX_CLASSES))
-        return tutti_fail(TUTTI_DATA, "'%s' is not the number of a class", number);
-    while (names->count <= label) TUTTI_TRY(tutti_names_add(names, ""));
-    tutti_free(names->name[label]);
-    return tutti_strdup(&names->name[label], word);
-}
-
-static tutti_status read_names(tutti_data *data, const char *path)
-{
-    char *text = NULL, *line = NULL;
-    int number = 0;
-    TUTTI_TRY(tutti_file_text(&text, path));
-    tutti_status s = TUTTI_OK;
-    for (char *at = text; !s && tutti_next_line(&at, &line);) {
-        number++;
-        s = add_name(&data->names, line);
-        if (s) s = tutti_fail(s, "%s:%d: %s", path, number, tutti_message());
-    }
-    tutti_free(text);
-    data->classes = data->names.count;
-    return s;
-}
-
 static tutti_status read_sets(tutti_data *data, const places *p)
 {
     kaldi_state *state = data->state;
-    if (p->names) TUTTI_TRY(read_names(data, p->names));
+    if (p->names) TUTTI_TRY(tutti_data_read_names(data, p->names));
     for (int split = 0; split < TUTTI_SPLITS; split++) {
         tutti_utterances *u = &state->set[split];
         if (!p->features[split]) continue;
@@ -335,25 +305,16 @@ static uint32_t kaldi_unit(const tutti_data *data, uint32_t id)
     return (uint32_t)(utterance_of(train, id) - train->item);
 }
 
-/* The moments of one number of a frame over all frames seen. */
-typedef struct moments {
-    double count, sum, square;
-} moments;
-
 static tutti_status add_frames(const tutti_ark_matrix *m, tutti_buffer *scratch,
-                               tutti_buffer *frames, moments *of)
+                               tutti_buffer *frames, tutti_moments *of)
 {
     const size_t columns = (size_t)m->columns, numbers = (size_t)m->rows * columns;
     TUTTI_TRY(tutti_buffer_reserve(frames, numbers * sizeof(float)));
     const float *value = frames->bytes;
     TUTTI_TRY(tutti_ark_rows(m, 0, m->rows, scratch, frames->bytes));
-    for (size_t i = 0; i < numbers; i++) {
-        if (!isfinite(value[i])) continue; /* reported when it is fetched */
-        moments *it = &of[i % columns];
-        it->count++;
-        it->sum += value[i];
-        it->square += (double)value[i] * value[i];
-    }
+    for (size_t i = 0; i < numbers; i++)
+        if (isfinite(value[i])) /* others are reported when they are fetched */
+            tutti_moments_add(&of[i % columns], value[i]);
     return TUTTI_OK;
 }
 
@@ -363,7 +324,7 @@ static tutti_status kaldi_measure(tutti_data *data)
     const kaldi_state *state = data->state;
     const kaldi_split *train = &state->split[0];
     const int chosen = train->count < MEASURED ? train->count : MEASURED;
-    moments *of = NULL;
+    tutti_moments *of = NULL;
     tutti_buffer scratch = {0}, frames = {0};
     TUTTI_TRY(tutti_alloc(&of, (size_t)data->frame, sizeof *of));
     tutti_status s = TUTTI_OK;
@@ -371,12 +332,7 @@ static tutti_status kaldi_measure(tutti_data *data)
         const int64_t at = (int64_t)i * train->count / chosen;
         s = add_frames(&train->item[at].matrix, &scratch, &frames, of);
     }
-    for (int c = 0; !s && c < data->frame; c++) {
-        const double count = fmax(of[c].count, 1), mean = of[c].sum / count;
-        const double variance = of[c].square / count - mean * mean;
-        data->mean[c] = (float)mean;
-        data->std[c] = variance > 1e-10 ? (float)sqrt(variance) : 1;
-    }
+    if (!s) tutti_moments_finish(of, data);
     tutti_buffer_deinit(&scratch);
     tutti_buffer_deinit(&frames);
     tutti_free(of);

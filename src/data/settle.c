@@ -73,22 +73,37 @@ static tutti_status check_normalisation(const tutti_data *data, const char *kind
     return TUTTI_OK;
 }
 
+/* One number stands for all channels. */
+static bool can_spread(int count, int frame)
+{
+    return count == 1 || count == frame;
+}
+
+static void spread(const float *given, int count, float *out, int frame)
+{
+    for (int i = 0; i < frame; i++) out[i] = given[count > 1 ? i : 0];
+}
+
 /* Were numbers given, and not these? */
 static bool is_other(const float *given, int count, const float *wanted, int wanted_count)
 {
-    return count && (count != wanted_count || memcmp(given, wanted, (size_t)count * sizeof *given));
+    if (count && !can_spread(count, wanted_count)) return true;
+    for (int i = 0; count && i < wanted_count; i++)
+        if (given[count > 1 ? i : 0] != wanted[i]) return true;
+    return false;
 }
 
-/* From the trained model, else from the keys mean= and std=, which only pictures have; *given says
- * whether either gave one. */
+/* From the trained model, else from the keys mean= and std=, which pictures and arrays have: one
+ * number for each channel, or one for all of them. *given says whether either gave one. */
 static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool *given)
 {
     const tutti_normalisation *model = &data->options.normalise;
-    float values[2][3];
+    enum { MOST = 64 };
+    float values[2][MOST];
     int count[2] = {0, 0};
-    if (data->source->pixels) {
-        TUTTI_TRY(tutti_spec_reals(spec, "mean", values[0], &count[0], 3));
-        TUTTI_TRY(tutti_spec_reals(spec, "std", values[1], &count[1], 3));
+    if (data->source->pixels || data->source->takes_mean) {
+        TUTTI_TRY(tutti_spec_reals(spec, "mean", values[0], &count[0], MOST));
+        TUTTI_TRY(tutti_spec_reals(spec, "std", values[1], &count[1], MOST));
     }
     const size_t bytes = (size_t)data->frame * sizeof(float);
     *given = count[0] || count[1] || model->count;
@@ -105,11 +120,11 @@ static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool
         memcpy(data->mean, model->mean, bytes);
         memcpy(data->std, model->std, bytes);
     } else if (*given) {
-        if (count[0] != data->frame || count[1] != data->frame)
+        if (!can_spread(count[0], data->frame) || !can_spread(count[1], data->frame))
             return tutti_fail(TUTTI_ARGUMENT, "--data %s: mean= and std= must both have %d numbers",
                               spec->kind, data->frame);
-        memcpy(data->mean, values[0], bytes);
-        memcpy(data->std, values[1], bytes);
+        spread(values[0], count[0], data->mean, data->frame);
+        spread(values[1], count[1], data->std, data->frame);
     }
     return *given ? check_normalisation(data, spec->kind) : TUTTI_OK;
 }
@@ -143,44 +158,4 @@ tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
     if (data->source->measure) return data->source->measure(data);
     usual_normalisation(data);
     return TUTTI_OK;
-}
-
-/* Exact: a sum of whole numbers does not depend on the order. */
-static void add_up(const tutti_image *image, uint64_t sum[3], uint64_t square[3])
-{
-    const size_t channels = (size_t)image->channels;
-    const size_t end = (size_t)image->height * (size_t)image->width * channels;
-    for (size_t c = 0; c < channels; c++) {
-        uint32_t total = 0, squares = 0; /* enough for 66,000 pixels */
-        for (size_t i = c; i < end; i += channels) {
-            total += image->pixels[i];
-            squares += (uint32_t)image->pixels[i] * image->pixels[i];
-        }
-        sum[c] += total;
-        square[c] += squares;
-    }
-}
-
-tutti_status tutti_measure_pictures(tutti_data *data)
-{
-    uint64_t sum[3] = {0}, square[3] = {0}, count = 0;
-    const tutti_fit as_stored = {data->native.height, data->native.width, 0};
-    tutti_reader *reader = NULL;
-    tutti_status s = tutti_reader_create(&reader, data);
-    for (uint32_t id = 0; !s && id < (uint32_t)data->count[TUTTI_SPLIT_TRAIN]; id++) {
-        int label;
-        s = data->source->pixels(reader, TUTTI_SPLIT_TRAIN, id, &as_stored, &label);
-        if (!s) {
-            add_up(&reader->image, sum, square);
-            count += (uint64_t)reader->image.height * (uint64_t)reader->image.width;
-        } else if (s == TUTTI_DATA && data->options.skip_bad) s = TUTTI_OK;
-    }
-    tutti_reader_destroy(&reader);
-    for (int c = 0; !s && c < data->frame; c++) {
-        const double n = 255.0 * (double)(count ? count : 1), mean = (double)sum[c] / n;
-        const double variance = (double)square[c] / (n * 255.0) - mean * mean;
-        data->mean[c] = (float)mean;
-        data->std[c] = variance > 1e-8 ? (float)sqrt(variance) : 1;
-    }
-    return s;
 }

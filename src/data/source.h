@@ -20,7 +20,8 @@ typedef struct tutti_source {
     const char *kind;
     /* Reads the index: fills count, classes, names, and for pictures native and augment, for
      * others shape and frame. It keeps what it needs in data->state. One that has places for
-     * validation samples looks into val_place. close also cleans up after a failed open. */
+     * validation samples looks into val_place. It may put another row of its kind into
+     * data->source. close also cleans up after a failed open. */
     tutti_status (*open)(tutti_data *data, tutti_spec *spec);
     void (*close)(tutti_data *data);
     /* One of these two. pixels fills reader->image with data->picture.channels channels. */
@@ -34,10 +35,12 @@ typedef struct tutti_source {
     /* The number of what training sample 'id' is a part of, never less than that of the one before;
      * NULL: each stands for itself. Validation sets are drawn by these. */
     uint32_t (*unit)(const tutti_data *data, uint32_t id);
+    bool takes_mean; /* numbers that know the keys mean= and std=; pictures always do */
 } tutti_source;
 
-extern const tutti_source tutti_source_fashion, tutti_source_idx, tutti_source_cifar10,
-    tutti_source_cifar100, tutti_source_images, tutti_source_kaldi, tutti_source_synthetic;
+extern const tutti_source tutti_source_npy, tutti_source_fashion, tutti_source_idx,
+    tutti_source_cifar10, tutti_source_cifar100, tutti_source_images, tutti_source_kaldi,
+    tutti_source_synthetic;
 
 struct tutti_data {
     const tutti_source *source;
@@ -78,14 +81,35 @@ struct tutti_reader {
 tutti_status tutti_data_read_val(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
 tutti_status tutti_data_check_val(const tutti_data *data) TUTTI_MUST_CHECK;
 
-/* Draws val_percent of the training set for validation: counts and parts change. */
+/* For a source to call when it has counted its training samples: draws 'percent' of them for
+ * testing, always the same ones. Counts and parts change. */
+tutti_status tutti_data_hold_out(tutti_data *data, int percent) TUTTI_MUST_CHECK;
+
+/* Draws val_percent of the training set for validation, likewise. */
 tutti_status tutti_data_divide(tutti_data *data) TUTTI_MUST_CHECK;
+
+/* The id in the training set as stored, where that is divided. */
+static inline uint32_t tutti_data_stored_id(const tutti_data *data, tutti_split split, uint32_t id)
+{
+    return data->part[split] ? data->part[split][id] : id;
+}
+
+/* Reads class names, lines "word" in order, or "word number" in any. */
+tutti_status tutti_data_read_names(tutti_data *data, const char *path) TUTTI_MUST_CHECK;
 
 /* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */
 tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
 
-/* The mean and deviation of all pixels of small pictures (at most 65,536 pixels each). */
+/* The mean and deviation of all pixels, or of all numbers, as stored. */
 tutti_status tutti_measure_pictures(tutti_data *data) TUTTI_MUST_CHECK;
+tutti_status tutti_measure_numbers(tutti_data *data) TUTTI_MUST_CHECK;
+
+/* The moments of one number of a frame over all frames seen. */
+typedef struct tutti_moments {
+    double count, sum, square;
+} tutti_moments;
+void tutti_moments_add(tutti_moments *of, double value);
+void tutti_moments_finish(const tutti_moments of[], tutti_data *data); /* [data->frame] */
 
 /* Reads and decodes a JPEG or PNG file into reader->image. */
 tutti_status tutti_reader_decode(tutti_reader *reader, const char *path, int channels,
