@@ -46,7 +46,7 @@ static const cli_option options[] = {
     {"decay-all",          CLI_CHOICE, TO(decay_all), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "off: biases and normalisation are left out of weight decay"},
     {"lr-schedule|lr-policy", CLI_TEXT, TO(lr_schedule), .value = "SCHEDULE",
-     .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine"},
+     .help = "fixed, step:30:0.1, multistep:30,60:0.1, exp:0.95, poly:0.9, cosine, onecycle"},
     {"warmup",             CLI_TEXT, TO(warmup), .value = "SPAN",
      .help = "raise the rate from 0 over 500steps or 1epoch, less than the run"},
     {"clip",               CLI_REAL, TO(clip), 0, 1e9, .unset = -1,

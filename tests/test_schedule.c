@@ -186,6 +186,15 @@ static void rates_are_those_of_the_hand(void **state)
         {"cosine:0.1", "0", 500, 0.275},
         {"cosine", "200steps", 600, 0.25},
         {"cosine", "200steps", 99, 0.25},
+        {"onecycle", "0", 0, 0.02},
+        {"onecycle", "0", 299, 0.5},
+        {"onecycle", "0", 999, 2e-6},
+        {"onecycle", "0", 5000, 2e-6},
+        {"onecycle:0.5:10:100", "0", 0, 0.05},
+        {"onecycle:0.251:10:100", "0", 125, 0.275},
+        {"onecycle:0.5:10:100", "0", 499, 0.5},
+        {"onecycle:0.5:10:100", "0", 749, 0.25025},
+        {"onecycle:0.5:10:100", "0", 999, 0.0005},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const double got = rate(table[i].schedule, table[i].warmup, table[i].step, &even);
@@ -244,6 +253,11 @@ static void bad_schedules_are_told_what_fits(void **state)
         {"exp:nan", "write exp:0.95"},
         {"poly:-1", "poly takes 0.01 to 100, not '-1'"},
         {"cosine:2", "cosine takes 0 to 1, not '2'"},
+        {"onecycle:1.5", "onecycle takes 0.01 to 0.99, not '1.5'"},
+        {"onecycle:0.3:0:5", "onecycle takes 1 to 1e+06, not '0'"},
+        {"onecycle:0.3:25:1e4:1", "write onecycle[:0.3"},
+        {"onecycle:0.3:", "write onecycle[:0.3"},
+        {"onecycle::25", "write onecycle[:0.3"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tutti_schedule s;
@@ -253,7 +267,7 @@ static void bad_schedules_are_told_what_fits(void **state)
     }
     int kinds = 0;
     while (tutti_schedule_help(kinds)) kinds++;
-    assert_int_equal(kinds, 6);
+    assert_int_equal(kinds, 7);
 }
 
 int main(void)

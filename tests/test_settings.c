@@ -93,12 +93,27 @@ static void a_warm_up_that_was_asked_for_must_fit(void **state)
     assert_true(rate(&s, 29) == 0.5);
 }
 
+static void one_cycle_takes_no_warm_up(void **state)
+{
+    (void)state;
+    tutti_settings s;
+    tutti_train_options o = tutti_train_defaults();
+    assert_int_equal(resolve(&s, &o, "onecycle"), TUTTI_OK);
+    assert_string_equal(s.warmup, "0steps");
+    o.warmup = "0steps";
+    assert_int_equal(resolve(&s, &o, "onecycle"), TUTTI_OK);
+    o.warmup = "5steps";
+    assert_int_equal(resolve(&s, &o, "onecycle"), TUTTI_ARGUMENT);
+    assert_non_null(strstr(tutti_message(), "raises the rate itself"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_suggested_warm_up_stays_where_it_fits),
         cmocka_unit_test(a_suggested_warm_up_shrinks_with_the_run),
         cmocka_unit_test(a_warm_up_that_was_asked_for_must_fit),
+        cmocka_unit_test(one_cycle_takes_no_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

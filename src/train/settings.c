@@ -162,6 +162,13 @@ static tutti_status set_schedule(tutti_settings *out, bool was_asked_for)
                           "--warmup %s: seconds differ from machine to machine; "
                           "give steps or epochs",
                           out->warmup);
+    if (warmup.count > 0 && tutti_schedule_warms_up(&out->schedule)) {
+        if (was_asked_for)
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--warmup %s: --lr-schedule %s raises the rate itself; leave one out",
+                              out->warmup, out->lr_schedule);
+        warmup.count = 0; /* the net's was made for another schedule */
+    }
     if (warmup.count == 0) warmup.unit = TUTTI_SPAN_STEPS;
     out->schedule.warmup = warmup;
     tutti_span_text(&warmup, out->warmup);
