@@ -81,6 +81,8 @@ static const cli_option options[] = {
     {"eval-every",         CLI_TEXT, TO(eval_every), .value = "SPAN",
      .help = "validate (where --data has val=) or test after every SPAN, or never",
      .otherwise = "1epoch"},
+    {"patience",           CLI_INT,  TO(patience), 0, 1 << 20, .unset = -1,
+     .help = "end after so many evaluations without a better one; 0: never", .otherwise = "0"},
     {"plan",               CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "data, model, auto, or a file from tutti plan --save"},
     {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
@@ -159,4 +161,4 @@ const cli_verb cli_verb_train = {
     "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n\n"
     "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
     "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-schedule, --epochs, --steps,\n"
-    "--keep, --eval-every, --checkpoint-every and all that is about this machine can.\n"};
+    "--keep, --patience, --eval-every, --checkpoint-every and all that is about this machine can.\n"};

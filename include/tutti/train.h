@@ -70,8 +70,9 @@ typedef struct tutti_train_options {
     int keep;                     /* besides step 0 and the best; 0: all; < 0: [3] */
     const char *eval_every;       /* "1epoch"; NULL: after every epoch; "never". On the validation
                                      set where 'data' has one (val=), else on the test set */
-    const char *trace;            /* a Chrome/Perfetto trace of all ranks goes here */
-    FILE *show;                   /* header, progress and summary; NULL: silence */
+    int patience;      /* evaluations without a better one that end the run; 0: none do; < 0: [0] */
+    const char *trace; /* a Chrome/Perfetto trace of all ranks goes here */
+    FILE *show;        /* header, progress and summary; NULL: silence */
     tutti_log log;
 } tutti_train_options;
 

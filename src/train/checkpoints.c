@@ -6,7 +6,7 @@
 #include "train/run.h"
 #include "train/signals.h"
 
-enum { METRICS = 5 };
+enum { METRICS = 6 };
 
 /* Where the run stands. */
 static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[METRICS])
@@ -19,6 +19,7 @@ static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[MET
         {"top5", run->score.top5},
         {"best_top1", run->score.best_top1},
         {"best_step", (double)run->score.best_step},
+        {"stale", run->settings.patience ? (double)run->score.stale : NAN},
     };
     memcpy(metrics, now, sizeof now);
     return (tutti_state){
@@ -45,6 +46,13 @@ static void take_state(tutti_run *run, const tutti_state *state)
     run->score.best_top1 = tutti_state_metric_value(state, "best_top1");
     const double best_step = tutti_state_metric_value(state, "best_step");
     run->score.best_step = isfinite(best_step) ? (int64_t)best_step : 0;
+    const double stale = tutti_state_metric_value(state, "stale");
+    run->score.stale = isfinite(stale) ? (int64_t)stale : 0;
+}
+
+bool tutti_run_is_stale(const tutti_run *run)
+{
+    return run->settings.patience && run->score.stale >= run->settings.patience;
 }
 
 int64_t tutti_run_best_step(const tutti_run *run)

@@ -213,10 +213,12 @@ static void write_evaluation(tutti_run *run, const char *phase, const tutti_eval
 
 static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e)
 {
-    if (split != tutti_run_judge(run) || !e->samples || e->top1 <= run->score.best_top1)
-        return false;
+    if (split != tutti_run_judge(run)) return false;
+    run->score.stale++;
+    if (!e->samples || e->top1 <= run->score.best_top1) return false;
     run->score.best_top1 = e->top1;
     run->score.best_step = tutti_session_steps(run->session);
+    run->score.stale = 0;
     return true;
 }
 
@@ -288,17 +290,34 @@ static tutti_status is_due(tutti_run *run, const tutti_rhythm *rhythm, bool *due
     return tutti_comm_broadcast(run->me.comm, 0, due, sizeof *due);
 }
 
+static void say_stale(const tutti_run *run)
+{
+    if (run->me.rank == 0)
+        tutti_info(&run->log,
+                   "%lld evaluations since step %lld have found nothing better: the run ends here "
+                   "(a larger --patience goes on)",
+                   (long long)run->score.stale, (long long)run->score.best_step);
+}
+
+/* Evaluates where that is due. The run ends with its last step or its patience. */
+static tutti_status look(tutti_run *run, loop *l, bool last, bool *best)
+{
+    bool due = false;
+    TUTTI_TRY(is_due(run, &l->evaluation, &due));
+    if (due || last) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), best));
+    const bool stale = !last && tutti_run_is_stale(run);
+    if (stale) say_stale(run);
+    l->stops = l->stops || stale;
+    return last || stale ? test_at_the_end(run, l) : TUTTI_OK;
+}
+
 /* Between two steps: evaluations, checkpoints, requests. */
 static tutti_status between_steps(tutti_run *run, loop *l)
 {
     bool due = false, best = false;
     const bool last = tutti_session_steps(run->session) == run->settings.pace.steps;
     l->stops = last || (l->asked & TUTTI_ASKED_STOP);
-    if (run->settings.evaluates) {
-        TUTTI_TRY(is_due(run, &l->evaluation, &due));
-        if (due || last) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), &best));
-        if (last) TUTTI_TRY(test_at_the_end(run, l));
-    }
+    if (run->settings.evaluates) TUTTI_TRY(look(run, l, last, &best));
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
     if (l->stops) return save_last(run, l);
     TUTTI_TRY(is_due(run, &l->checkpoint, &due));
@@ -311,6 +330,8 @@ static tutti_status between_steps(tutti_run *run, loop *l)
 static tutti_status run_steps(tutti_run *run, loop *l)
 {
     tutti_news news;
+    l->stops = tutti_run_is_stale(run);
+    if (l->stops) say_stale(run);
     while (!l->stops && tutti_session_steps(run->session) < run->settings.pace.steps) {
         TUTTI_TRY(fatal(run, one_step(run, l, &news)));
         TUTTI_TRY(fatal(run, tutti_claim_check(run->claim)));
@@ -381,7 +402,8 @@ static tutti_status conclude(tutti_run *run, const loop *l)
         return tutti_fail(TUTTI_DISK_FULL,
                           "step %lld has no checkpoint: %s; make room and go on with --resume %s",
                           (long long)done, l->saving.why, folder);
-    if (rows != TUTTI_OK || done >= run->settings.pace.steps) return rows;
+    if (rows != TUTTI_OK || done >= run->settings.pace.steps || tutti_run_is_stale(run))
+        return rows;
     if (!folder)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped at step %lld; nothing is kept (no --run)",
                           tutti_signals_name(l->asked), (long long)done);

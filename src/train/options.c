@@ -49,10 +49,24 @@ static const row rows[] = {
     {"checkpoint-every", TEXT,   O(checkpoint_every), S(checkpoint_text), 0, 0, true},
     {"eval-every",       TEXT,   O(eval_every),       S(eval_text),  0, 0, true},
     {"keep",             WHOLE,  O(keep),             S(keep),       0, 0, true},
+    {"patience",         WHOLE,  O(patience),         S(patience),   0, 0, true},
     {"data",             NAME,   O(data),             0,             0, 0, true},
 };
 // clang-format on
 enum { ROWS = sizeof rows / sizeof *rows };
+
+static const row *find_row(const char *name)
+{
+    for (const row *r = rows; r < rows + ROWS; r++)
+        if (!strcmp(r->name, name)) return r;
+    return NULL;
+}
+
+/* Options that checkpoints of earlier versions do not know, and what they did. */
+static const tutti_state_option younger[] = {
+    {"patience", "0"},
+};
+enum { YOUNGER = sizeof younger / sizeof *younger };
 
 /* What is no option, but makes runs differ all the same. */
 static const char data_hash_name[] = "data-hash", precision_name[] = "precision",
@@ -143,7 +157,10 @@ static const char *value_of(const tutti_state *was, const char *name, char own[2
         snprintf(own, 24, "%lld", (long long)value);
         return own;
     }
-    return tutti_state_option_value(was, name);
+    const char *text = tutti_state_option_value(was, name);
+    for (int i = 0; !text && i < YOUNGER; i++)
+        if (!strcmp(younger[i].name, name)) text = younger[i].value;
+    return text;
 }
 
 static tutti_status not_said(const char *path, const char *name, const char *text)
@@ -195,13 +212,6 @@ tutti_status tutti_options_take(tutti_train_options *options, const tutti_state 
 }
 
 /* ---- the same run? ---- */
-
-static const row *find_row(const char *name)
-{
-    for (const row *r = rows; r < rows + ROWS; r++)
-        if (!strcmp(r->name, name)) return r;
-    return NULL;
-}
 
 static tutti_status other_run(const char *path, const char *name, const char *was, const char *is)
 {

@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "train/settings.h"
 
-enum { TUTTI_KEPT_MOST = 32 };
+enum { TUTTI_KEPT_MOST = 64 };
 
 /* Everything that makes two runs equal, as text: equal texts, equal runs. */
 typedef struct tutti_kept {

@@ -192,11 +192,11 @@ static void say_best(const tutti_run *run)
 tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
 {
     tutti_progress_end(run->progress);
-    if (!steps)
+    if (!steps && !tutti_run_is_stale(run))
         tutti_progress_say(run->progress,
                            "already done: %lld steps; give more --steps or --epochs to go on",
                            (long long)tutti_session_steps(run->session));
-    else {
+    if (steps) {
         tutti_progress_say(run->progress, "  %-12s %9s %9s %9s %9s %9s  %s", "ms a step", "forward",
                            "weights", "data", "comm", "exposed", "sent");
         for (int i = 0; i < run->net->layer_count; i++) report_layer(run, i, (double)steps);

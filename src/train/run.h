@@ -38,6 +38,7 @@ typedef struct tutti_score {
     double top1, top5; /* the last one's */
     double best_top1;  /* by the split that judges */
     int64_t best_step;
+    int64_t stale;    /* evaluations since then */
     double test_top1; /* of the test at the end of a run that validates */
     double loss;      /* of the last step that is known of */
 } tutti_score;
@@ -122,6 +123,9 @@ tutti_status tutti_run_save(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* The checkpoint with the best evaluation so far; -1: there is none. */
 int64_t tutti_run_best_step(const tutti_run *run);
+
+/* Have there been as many evaluations without a better one as --patience allows? */
+bool tutti_run_is_stale(const tutti_run *run);
 
 /* Collective. Finds what --resume names and takes from it what the options leave open. */
 tutti_status tutti_run_find(tutti_run *run) TUTTI_MUST_CHECK;

@@ -27,6 +27,7 @@ tutti_train_options tutti_train_defaults(void)
         .stall_warn = 60,
         .stall_abort = 600,
         .keep = -1,
+        .patience = -1,
     };
 }
 
@@ -103,6 +104,7 @@ static void take_numbers(tutti_settings *out, const tutti_train_options *o)
     if (o->clip >= 0) out->clip = o->clip;
     out->seed = o->seed > 0 ? o->seed : 0;
     out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
+    out->patience = o->patience < 0 ? 0 : o->patience;
     out->grains = o->grains ? o->grains : tutti_default_grains(out->batch);
 }
 
@@ -184,6 +186,10 @@ static tutti_status set_rhythm(tutti_settings *out, const tutti_train_options *o
     every = o->eval_every ? o->eval_every : "1epoch";
     out->evaluates = strcmp(every, "never") != 0;
     snprintf(out->eval_text, sizeof out->eval_text, "never");
+    if (!out->evaluates && out->patience)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--patience %d counts evaluations, but --eval-every never makes none",
+                          out->patience);
     if (!out->evaluates) return TUTTI_OK;
     TUTTI_TRY(tutti_span_parse(&out->eval_every, every, TUTTI_SPAN_STEPS, "--eval-every"));
     tutti_span_text(&out->eval_every, out->eval_text);

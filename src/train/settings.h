@@ -9,9 +9,10 @@
 #include "train/span.h"
 
 typedef struct tutti_settings {
-    int batch;  /* samples of a step, all ranks together */
-    int grains; /* leaves of the tree over samples, a power of two */
-    int keep;   /* checkpoints; 0: all */
+    int batch;    /* samples of a step, all ranks together */
+    int grains;   /* leaves of the tree over samples, a power of two */
+    int keep;     /* checkpoints; 0: all */
+    int patience; /* evaluations without a better one that end the run; 0: none do */
     int64_t seed;
     double epochs, usual_epochs; /* asked for, and suggested by the net */
     double lr, weight_decay, clip;
