@@ -161,4 +161,4 @@ const cli_verb cli_verb_train = {
     "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n\n"
     "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
     "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-schedule, --epochs, --steps,\n"
-    "--keep, --patience, --eval-every, --checkpoint-every and all that is about this machine can.\n"};
+    "--keep, --patience, --eval-every, --checkpoint-every and what is about the machine can.\n"};
