@@ -23,7 +23,7 @@ static const cli_option options[] = {
     {"NET",                CLI_TEXT, TO(net),
      .help = "a net of the zoo (tutti info), or a file; --resume knows it"},
     {"data|d",             CLI_TEXT, TO(data), .value = "SPEC",
-     .help = "fashion-mnist, idx:DIR, cifar10:DIR, images:DIR, npy:X.npy,Y.npy, kaldi:..., synthetic"},
+     .help = "fashion-mnist, idx:DIR, cifar10:DIR, images:DIR, npy:X.npy,Y.npy, lmdb:DIR, kaldi:..., ..."},
     {"run|checkpoint-dir|ckpt-dir", CLI_TEXT, TO(run), .value = "DIR",
      .help = "keep checkpoints and metrics here"},
     {"overwrite",          CLI_FLAG, TO(overwrite),

@@ -6,7 +6,6 @@
  * Items are vectors, [h][w] with one channel, [h][w][c] or [c][h][w]. Where sizes do not tell the
  * last two apart, layout= does. */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +23,11 @@ typedef struct arrays_state {
     int *labels[TUTTI_SPLITS];
     bool planar; /* [c][h][w] */
 } arrays_state;
+
+static bool is_bytes(const array *a)
+{
+    return !strcmp(a->npy.type->name, "u1");
+}
 
 /* -------------------------------------------------------------------------------- files */
 
@@ -240,7 +244,7 @@ static tutti_status settle_shape(tutti_data *data, tutti_spec *spec)
     state->planar = layout == CHW;
     tutti_data_digest_int(data, layout);
     const int channels = data->native.channels;
-    if (strcmp(a->npy.type->name, "u1") || a->npy.dims < 3 || (channels != 1 && channels != 3))
+    if (!is_bytes(a) || a->npy.dims < 3 || (channels != 1 && channels != 3))
         return settle_numbers(data, a);
     data->source = &pictures;
     return TUTTI_OK;
@@ -314,19 +318,6 @@ static void interleave(const tutti_npy_type *type, const char *stored, size_t ch
         }
 }
 
-static tutti_status normalise(const tutti_data *data, const array *a, uint32_t id, float *values)
-{
-    const size_t frame = (size_t)data->frame;
-    const float unit = strcmp(a->npy.type->name, "u1") ? 1.0f : 255.0f;
-    for (size_t i = 0; i < a->npy.item; i++) {
-        if (!isfinite(values[i]))
-            return tutti_fail(TUTTI_DATA, "'%s': sample %u has a value that is not a number",
-                              a->file.path, id);
-        values[i] = (values[i] / unit - data->mean[i % frame]) / data->std[i % frame];
-    }
-    return TUTTI_OK;
-}
-
 static tutti_status arrays_numbers(tutti_reader *r, tutti_split split, uint32_t id,
                                    const uint32_t random[4], float *values, int *label)
 {
@@ -339,18 +330,11 @@ static tutti_status arrays_numbers(tutti_reader *r, tutti_split split, uint32_t 
     if (state->planar)
         interleave(a->npy.type, r->bytes.bytes, channels, a->npy.item / channels, values);
     else a->npy.type->to_floats(r->bytes.bytes, a->npy.item, values);
-    return normalise(data, a, id, values);
-}
-
-/* Bytes [c][pixels] -> [pixels][c], in the reader's other buffer. */
-static tutti_status interleave_bytes(tutti_reader *r, size_t channels, size_t pixels)
-{
-    TUTTI_TRY(tutti_buffer_reserve(&r->values, channels * pixels));
-    const uint8_t *from = r->bytes.bytes;
-    uint8_t *to = r->values.bytes;
-    for (size_t c = 0; c < channels; c++)
-        for (size_t i = 0; i < pixels; i++) to[i * channels + c] = *from++;
-    return TUTTI_OK;
+    if (is_bytes(a))
+        for (size_t i = 0; i < a->npy.item; i++) values[i] /= 255.0f;
+    if (tutti_data_normalise_values(data, values, a->npy.item)) return TUTTI_OK;
+    return tutti_fail(TUTTI_DATA, "'%s': sample %u has a value that is not a number", a->file.path,
+                      id);
 }
 
 static tutti_status arrays_pixels(tutti_reader *r, tutti_split split, uint32_t id,
@@ -361,10 +345,9 @@ static tutti_status arrays_pixels(tutti_reader *r, tutti_split split, uint32_t i
     const arrays_state *state = data->state;
     const tutti_sample_shape n = data->native;
     TUTTI_TRY(read_item(r, split, id, label));
-    if (state->planar)
-        TUTTI_TRY(interleave_bytes(r, (size_t)n.channels, (size_t)n.height * (size_t)n.width));
+    if (state->planar) return tutti_reader_planes(r, n, r->bytes.bytes, false);
     TUTTI_TRY(tutti_image_reserve(&r->image, n.height, n.width, data->picture.channels));
-    tutti_image_convert(&r->image, state->planar ? r->values.bytes : r->bytes.bytes, n.channels);
+    tutti_image_convert(&r->image, r->bytes.bytes, n.channels);
     return TUTTI_OK;
 }
 

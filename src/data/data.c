@@ -9,9 +9,11 @@
 #include "base/memory.h"
 
 static const tutti_source *const kinds[] = {
-    &tutti_source_fashion,  &tutti_source_idx,       &tutti_source_cifar10,
-    &tutti_source_cifar100, &tutti_source_images,    &tutti_source_npy,
-    &tutti_source_kaldi,    &tutti_source_synthetic, NULL,
+    &tutti_source_fashion,   &tutti_source_idx,
+    &tutti_source_cifar10,   &tutti_source_cifar100,
+    &tutti_source_images,    &tutti_source_npy,
+    &tutti_source_lmdb,      &tutti_source_kaldi,
+    &tutti_source_synthetic, NULL,
 };
 
 tutti_data_options tutti_data_defaults(void)

@@ -9,6 +9,7 @@
  *   images:DIR             one folder per class, JPEG and PNG; or DIR/train and DIR/val (or test);
  *                          or train=FILE,test=FILE: lists of "path [label]"
  *   npy:X.npy,Y.npy        arrays as NumPy saves them: samples and labels; test=, test-labels=
+ *   lmdb:DIR               Caffe's databases, where this build has LMDB; test=DIR
  *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
  *                          "utterance label label ..." (one per frame); test=FEATS,test-labels=
  *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "data/source.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -73,6 +74,33 @@ static void reorder(tutti_sample_shape s, const float *restrict values, float *r
             memset(sample + count, 0, (TUTTI_SAMPLE_BLOCK - count) * sizeof *sample);
         }
     }
+}
+
+bool tutti_data_normalise_values(const tutti_data *data, float *values, size_t count)
+{
+    const size_t frame = (size_t)data->frame;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i])) return false;
+        values[i] = (values[i] - data->mean[i % frame]) / data->std[i % frame];
+    }
+    return true;
+}
+
+/* [c][pixels] -> [pixels][c], in a buffer of the reader's, then to the channels that are wanted. */
+tutti_status tutti_reader_planes(tutti_reader *r, tutti_sample_shape shape, const uint8_t *planes,
+                                 bool reversed)
+{
+    const size_t channels = (size_t)shape.channels, count = values_of(shape);
+    const size_t pixels = count / channels;
+    TUTTI_TRY(tutti_buffer_reserve(&r->values, count));
+    uint8_t *pixel = r->values.bytes;
+    for (size_t c = 0; c < channels; c++) {
+        const uint8_t *plane = planes + (reversed ? channels - 1 - c : c) * pixels;
+        for (size_t i = 0; i < pixels; i++) pixel[i * channels + c] = plane[i];
+    }
+    TUTTI_TRY(tutti_image_reserve(&r->image, shape.height, shape.width, r->data->picture.channels));
+    tutti_image_convert(&r->image, pixel, shape.channels);
+    return TUTTI_OK;
 }
 
 /* ------------------------------------------------------------------------------- fetch */

@@ -129,8 +129,7 @@ static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool
     return *given ? check_normalisation(data, spec->kind) : TUTTI_OK;
 }
 
-/* The usual values for photographs (those of ImageNet); numbers stay as they are. */
-static void usual_normalisation(tutti_data *data)
+void tutti_data_normalise_usually(tutti_data *data)
 {
     static const float mean[2][3] = {{0.449f}, {0.485f, 0.456f, 0.406f}};
     static const float std[2][3] = {{0.226f}, {0.229f, 0.224f, 0.225f}};
@@ -156,6 +155,6 @@ tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
     TUTTI_TRY(tutti_spec_finish(spec));
     if (given) return TUTTI_OK;
     if (data->source->measure) return data->source->measure(data);
-    usual_normalisation(data);
+    tutti_data_normalise_usually(data);
     return TUTTI_OK;
 }

@@ -38,9 +38,9 @@ typedef struct tutti_source {
     bool takes_mean; /* numbers that know the keys mean= and std=; pictures always do */
 } tutti_source;
 
-extern const tutti_source tutti_source_npy, tutti_source_fashion, tutti_source_idx,
-    tutti_source_cifar10, tutti_source_cifar100, tutti_source_images, tutti_source_kaldi,
-    tutti_source_synthetic;
+extern const tutti_source tutti_source_npy, tutti_source_lmdb, tutti_source_fashion,
+    tutti_source_idx, tutti_source_cifar10, tutti_source_cifar100, tutti_source_images,
+    tutti_source_kaldi, tutti_source_synthetic;
 
 struct tutti_data {
     const tutti_source *source;
@@ -100,6 +100,9 @@ tutti_status tutti_data_read_names(tutti_data *data, const char *path) TUTTI_MUS
 /* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */
 tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
 
+/* The usual values for photographs (those of ImageNet); numbers stay as they are. */
+void tutti_data_normalise_usually(tutti_data *data);
+
 /* The mean and deviation of all pixels, or of all numbers, as stored. */
 tutti_status tutti_measure_pictures(tutti_data *data) TUTTI_MUST_CHECK;
 tutti_status tutti_measure_numbers(tutti_data *data) TUTTI_MUST_CHECK;
@@ -114,6 +117,13 @@ void tutti_moments_finish(const tutti_moments of[], tutti_data *data); /* [data-
 /* Reads and decodes a JPEG or PNG file into reader->image. */
 tutti_status tutti_reader_decode(tutti_reader *reader, const char *path, int channels,
                                  const tutti_fit *fit) TUTTI_MUST_CHECK;
+
+/* Fills reader->image from bytes [c][h][w]; 'reversed': the last colour comes first. */
+tutti_status tutti_reader_planes(tutti_reader *reader, tutti_sample_shape shape,
+                                 const uint8_t *planes, bool reversed) TUTTI_MUST_CHECK;
+
+/* values[pixels][frame], by mean and std; false where one is not finite. */
+bool tutti_data_normalise_values(const tutti_data *data, float *values, size_t count);
 
 /* Adds to the data set's hash. Strings count with their final 0. */
 void tutti_data_digest(tutti_data *data, const void *bytes, size_t size);
