@@ -10,7 +10,7 @@
 typedef struct info_options {
     const char *net;
     int batch_size, threads;
-    bool json;
+    bool json, unrolled;
 } info_options;
 
 #define AT(field) offsetof(info_options, field)
@@ -20,6 +20,7 @@ static const cli_option options[] = {
     {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
+    {"unrolled",     CLI_FLAG, AT(unrolled), .help = "print the net's text with every block's lines in its place"},
     {.name = NULL},
 };
 // clang-format on
@@ -70,13 +71,37 @@ static const char *shape(tutti_shape s, char text[32])
 
 /* ---- the table ---- */
 
-static void print_row(const tutti_layer_info *l, int batch)
+/* Columns as wide as what is in them. */
+typedef struct widths {
+    int name, kind;
+} widths;
+
+static const char *kind_of(const tutti_layer_info *l, char text[64])
 {
-    char out[32], parameters[32], macs[32], flops[32], weights[32], activations[32], kind[32];
-    snprintf(kind, sizeof kind, "%s%s%s", l->kind, *l->activation ? "+" : "", l->activation);
-    printf("%-10s %-13s %-13s %13s %9s %9s %10s %10s\n", l->name, kind, shape(l->out, out),
-           l->parameters ? grouped(l->parameters, parameters) : "", count(l->macs, macs),
-           count(l->train_flops, flops), l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
+    snprintf(text, 64, "%s%s%s", l->kind, *l->activation ? "+" : "", l->activation);
+    return text;
+}
+
+static widths widths_of(const tutti_net *net)
+{
+    widths w = {10, 13};
+    char kind[64];
+    for (int i = 0; i < tutti_net_layer_count(net); i++) {
+        const tutti_layer_info layer = tutti_net_layer_info(net, i);
+        const int name = (int)strlen(layer.name), length = (int)strlen(kind_of(&layer, kind));
+        if (name > w.name) w.name = name;
+        if (length > w.kind) w.kind = length;
+    }
+    return w;
+}
+
+static void print_row(const tutti_layer_info *l, int batch, widths w)
+{
+    char out[32], parameters[32], macs[32], flops[32], weights[32], activations[32], kind[64];
+    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s\n", w.name, l->name, w.kind, kind_of(l, kind),
+           shape(l->out, out), l->parameters ? grouped(l->parameters, parameters) : "",
+           count(l->macs, macs), count(l->train_flops, flops),
+           l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
            bytes(l->activation_bytes * (uint64_t)batch, activations));
 }
 
@@ -97,16 +122,18 @@ static void print_net(const tutti_net *net, const tutti_memory *memory, int batc
 {
     char in[32];
     const tutti_layer_info total = tutti_net_total(net);
+    const widths w = widths_of(net);
     printf("%s: %s in, %d classes out\n\n", total.name, shape(total.in, in),
            tutti_net_classes(net));
-    printf("%-10s %-13s %-13s %13s %9s %9s %10s %10s\n", "layer", "kind", "output", "parameters",
-           "MACs", "FLOPs", "weights", "outputs");
-    printf("%-38s %13s %9s %9s %10s %7s %2d\n", "", "", "1 sample", "1 sample", "", "batch", batch);
+    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s\n", w.name, "layer", w.kind, "kind", "output",
+           "parameters", "MACs", "FLOPs", "weights", "outputs");
+    printf("%-*s %13s %9s %9s %10s %7s %2d\n", w.name + w.kind + 15, "", "", "1 sample", "1 sample",
+           "", "batch", batch);
     for (int i = 0; i < tutti_net_layer_count(net); i++) {
         const tutti_layer_info layer = tutti_net_layer_info(net, i);
-        print_row(&layer, batch);
+        print_row(&layer, batch, w);
     }
-    print_row(&total, batch);
+    print_row(&total, batch, w);
     printf("\nFLOPs are those of training: forward, weight gradient and, except in the first "
            "layer, backward-data.\n");
     print_memory(memory, batch);
@@ -181,6 +208,7 @@ static tutti_status show_net(const tutti_net *net, const info_options *o)
 {
     tutti_memory memory;
     int batch;
+    if (o->unrolled) return tutti_net_print(net, stdout);
     tutti_status s = tutti_net_batch_size(net, &batch);
     if (o->batch_size) batch = o->batch_size;
     if (s == TUTTI_OK) s = tutti_net_memory(net, batch, o->threads, &memory);
@@ -207,5 +235,6 @@ const cli_verb cli_verb_info = {
     "Examples:\n"
     "  tutti info                       the nets that came with the program\n"
     "  tutti info vgg-a --batch-size 32\n"
+    "  tutti info resnet50 --unrolled   as text, one line per layer\n"
     "  tutti info my.net --json | jq '.memory.peak'\n",
 };

@@ -7,12 +7,15 @@
  *     pool1 maxpool kernel=2 stride=2
  *     fc2   fc 10
  *     loss  softmax
+ *
+ * Lines that repeat are written once, as a block, and used by name.
  */
 #ifndef TUTTI_NET_H
 #define TUTTI_NET_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <tutti/status.h>
 
@@ -65,6 +68,10 @@ TUTTI_API tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
 
 /* The sums over the layers, with the net's name and shapes. */
 TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
+
+/* Writes the net as text without blocks and comments: one line per layer, which reads as the same
+ * net. */
+TUTTI_API tutti_status tutti_net_print(const tutti_net *net, FILE *out) TUTTI_MUST_CHECK;
 
 /* The hyperparameters the net's author suggests ("default lr 0.01"), in the order of the text.
  * *where is "file:line:column" of the value. Returns false after the last. */

@@ -34,6 +34,14 @@ tutti_status tutti_text_create(tutti_text **out, const char *name, const char *c
     return s;
 }
 
+tutti_status tutti_text_create_line(tutti_text **out, const tutti_text *text, int number,
+                                    const char *content)
+{
+    TUTTI_TRY(tutti_text_create(out, text->name, content));
+    (*out)->number = number - 1;
+    return TUTTI_OK;
+}
+
 void tutti_text_destroy(tutti_text **text)
 {
     if (!*text) return;
@@ -139,6 +147,16 @@ static tutti_word unquoted(tutti_word word)
 {
     if (word.length < 2 || word.start[0] != '"' || word.start[word.length - 1] != '"') return word;
     return (tutti_word){word.start + 1, word.length - 2, word.line, word.column + 1};
+}
+
+tutti_word tutti_text_line(const tutti_text *text)
+{
+    return word_at(text, text->line, text->line + strcspn(text->line, "\r\n"));
+}
+
+void tutti_text_restart_line(tutti_text *text)
+{
+    text->cursor = text->line;
 }
 
 tutti_word tutti_text_peek(const tutti_text *text)

@@ -39,6 +39,10 @@ tutti_status tutti_text_create(tutti_text **out, const char *name,
                                const char *content) TUTTI_MUST_CHECK;
 void tutti_text_destroy(tutti_text **text);
 
+/* One line that takes the place of line 'number' of 'text': messages call it that. */
+tutti_status tutti_text_create_line(tutti_text **out, const tutti_text *text, int number,
+                                    const char *content) TUTTI_MUST_CHECK;
+
 /* What messages call it. */
 const char *tutti_text_name(const tutti_text *text);
 
@@ -81,6 +85,10 @@ tutti_status tutti_text_with_head(char **out, const char *kind, int version,
 
 /* Goes to the next line that has a word; false at the end of the text. Starts before the first. */
 bool tutti_text_next_line(tutti_text *text);
+
+/* All of the current line, comment included; and back to its first word. */
+tutti_word tutti_text_line(const tutti_text *text);
+void tutti_text_restart_line(tutti_text *text);
 
 /* The next word of the line; when there is none, it has length 0 and the place after the line.
  * The first form does not move on. */

@@ -12,6 +12,7 @@ static void destroy_layer(tutti_layer *layer)
 {
     tutti_free(layer->name);
     tutti_free(layer->options);
+    tutti_free(layer->said);
     tutti_free(layer->from);
 }
 

@@ -81,6 +81,7 @@ typedef struct tutti_layer {
     const tutti_kind *kind;
     const tutti_kind *activation; /* a kind, applied to the layer's own output; NULL: none */
     void *options;                /* of its kind, complete */
+    char *said;                   /* argument and options as written: " 64 kernel=3 relu" */
     int input_count;
     int *from;           /* [input_count] earlier layers, or TUTTI_NET_INPUT */
     tutti_shape in, out; /* of the first input; an fc sees its input flattened */
@@ -90,6 +91,7 @@ typedef struct tutti_layer {
     uint64_t macs;
     double effort;    /* the part of the macs that kernels really make; 0: all */
     int line, column; /* where in the text */
+    int used_line;    /* the line that uses the block it is in; 0: it is in none */
 } tutti_layer;
 
 typedef struct tutti_net_setting {

@@ -4,10 +4,14 @@
  *     input C H W             or: input FEATURES                 before any layer
  *     default KEY VALUE       a hyperparameter 'tutti train' uses unless told otherwise
  *     NAME KIND [ARGUMENT ...] [key=value ...] [flag ...]        a layer
+ *     block NAME [PARAMETER ...] [PARAMETER=VALUE ...]           lines up to 'end', with $PARAMETER
+ *     NAME BLOCK [VALUE ...] [PARAMETER=VALUE ...]               those lines, here
  *
  * A layer's input is the layer before it, or from=NAME; add and concat name theirs as arguments.
  * What a kind takes is in its record (kinds/kind.h): its table of options is the parser, the
- * checker and the advice. */
+ * checker and the advice. A block's lines (nn/blocks.h) are read where it is used, each as a text of
+ * its own with the values put in, so whatever is wrong with them is found by the same code; names
+ * in them are looked up from the block outwards (nn/names.c). */
 #include "nn/parse.h"
 
 #include <ctype.h>
@@ -16,119 +20,30 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "nn/parser.h"
 
 enum {
     VERSION = 1,
-    MAX_NAME = 63,
     MAX_DIM = 1 << 20,    /* features, or one side of an input */
     MAX_SAMPLE = 1 << 28, /* values of an input */
     MAX_VALUES = 1 << 30, /* of one sample in one layer */
     MAX_KEYS = 64,
-    MAX_ACTIVATIONS = 32
+    MAX_ACTIVATIONS = 32,
+    MAX_DEPTH = 16, /* blocks in blocks */
+    MAX_RANGE = 9999,
+    MAX_WORD = 256 /* more than a name may have */
 };
 
-typedef struct parser {
-    tutti_text *text;
-    const char *where;
-    tutti_net *net;
-    const tutti_kind *const *kinds;
-} parser;
-
-/* ---- names ---- */
-
-/* How many letters must be added, dropped or changed to turn a into b; no name is longer than
- * MAX_NAME. */
-static int distance(tutti_word a, const char *b)
-{
-    int row[MAX_NAME + 1];
-    const int width = (int)strlen(b);
-    for (int j = 0; j <= width; j++) row[j] = j;
-    for (int i = 0; i < a.length; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 0; j < width; j++) {
-            int best = diagonal + (a.start[i] != b[j]);
-            if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
-            if (row[j] + 1 < best) best = row[j] + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[width];
-}
-
-static int find_layer(const parser *p, tutti_word name)
-{
-    for (int i = 0; i < p->net->layer_count; i++)
-        if (tutti_word_is(name, p->net->layers[i].name)) return i;
-    return -1;
-}
-
-static tutti_status no_such_layer(const parser *p, tutti_word name)
-{
-    const char *best = "input";
-    for (int i = 0; i < p->net->layer_count - 1; i++) {
-        const char *other = p->net->layers[i].name;
-        if (distance(name, other) < distance(name, best)) best = other;
-    }
-    return tutti_text_fail(p->text, name, "no layer '%.*s' above; did you mean '%s'?", name.length,
-                           name.start, best);
-}
-
-/* The layer of that name above the one that is being read, or the input. */
-static tutti_status find_input(const parser *p, tutti_word name, int *out)
-{
-    *out = tutti_word_is(name, "input") ? TUTTI_NET_INPUT : find_layer(p, name);
-    const bool found = tutti_word_is(name, "input") || *out >= 0;
-    return found && *out < p->net->layer_count - 1 ? TUTTI_OK : no_such_layer(p, name);
-}
-
-static const tutti_kind *find_kind(const parser *p, tutti_word word)
-{
-    for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
-        if (tutti_word_is(word, (*kind)->word)) return *kind;
-    return NULL;
-}
-
-static bool is_activation(const parser *p, tutti_word word)
-{
-    const tutti_kind *kind = find_kind(p, word);
-    return kind && kind->is_activation;
-}
-
-static tutti_status check_name(const parser *p, tutti_word name)
-{
-    bool good = isalpha((unsigned char)name.start[0]) && name.length <= MAX_NAME;
-    for (int i = 0; i < name.length; i++)
-        good &= isalnum((unsigned char)name.start[i]) || strchr("_-.", name.start[i]);
-    if (!good)
-        return tutti_text_fail(
-            p->text, name,
-            "'%.*s' is not a name: a letter, then letters, digits, '_', '-', '.', "
-            "at most %d",
-            name.length < 40 ? name.length : 40, name.start, MAX_NAME);
-    if (is_activation(p, name))
-        return tutti_text_fail(p->text, name,
-                               "'%.*s' is a word of the language: give the layer another name",
-                               name.length, name.start);
-    const int same = find_layer(p, name);
-    if (same >= 0)
-        return tutti_text_fail(p->text, name, "'%.*s' is taken by the layer in line %d",
-                               name.length, name.start, p->net->layers[same].line);
-    return TUTTI_OK;
-}
+typedef tutti_parser parser;
 
 static tutti_status parse_kind(const parser *p, const tutti_kind **out)
 {
     tutti_word word;
     TUTTI_TRY(tutti_text_need(p->text, &word, "a kind of layer, as in 'fc1 fc 10'"));
-    const char *best = p->kinds[0]->word;
-    for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
-        if (distance(word, (*kind)->word) < distance(word, best)) best = (*kind)->word;
-    *out = find_kind(p, word);
+    *out = tutti_parser_kind(p, word);
     if (*out) return TUTTI_OK;
     return tutti_text_fail(p->text, word, "there is no kind of layer '%.*s'; did you mean '%s'?",
-                           word.length, word.start, best);
+                           word.length, word.start, tutti_parser_similar_kind(p, word)->word);
 }
 
 /* ---- a layer ---- */
@@ -147,8 +62,10 @@ static tutti_status parse_names(const parser *p, tutti_layer *layer)
         tutti_word key, value;
         int from;
         const tutti_word name = tutti_text_peek(p->text);
-        if (!name.length || tutti_word_split(name, &key, &value) || is_activation(p, name)) break;
-        TUTTI_TRY(find_input(p, name, &from));
+        if (!name.length || tutti_word_split(name, &key, &value) ||
+            tutti_parser_is_activation(p, name))
+            break;
+        TUTTI_TRY(tutti_parser_find(p, name, &from));
         TUTTI_TRY(add_input(layer, &room, from));
         (void)tutti_text_next(p->text);
     }
@@ -221,12 +138,11 @@ static tutti_status parse_options(const parser *p, tutti_layer *layer)
     if (s == TUTTI_OK && size) memcpy(layer->options, fields + sizeof(line), size);
     if (s == TUTTI_OK) s = set_activation(p, said, layer);
     if (s == TUTTI_OK && said->from.length) {
-        s = find_input(p, said->from, &from);
+        s = tutti_parser_find(p, said->from, &from);
         if (s == TUTTI_OK) s = add_input(layer, &room, from);
     }
     tutti_free(fields);
-    if (s == TUTTI_OK && !layer->input_count)
-        s = add_input(layer, &room, p->net->layer_count - 2); /* above, or TUTTI_NET_INPUT */
+    if (s == TUTTI_OK && !layer->input_count) s = add_input(layer, &room, p->above);
     return s;
 }
 
@@ -260,6 +176,24 @@ static tutti_status copy_defaults(tutti_layer *layer)
     return TUTTI_OK;
 }
 
+/* Keeps what the line says after the kind, without names of inputs. */
+static tutti_status keep_said(const parser *p, tutti_layer *layer)
+{
+    const int names = layer->kind->names_inputs ? layer->input_count : 0;
+    const size_t room = (size_t)tutti_text_line(p->text).length + 2;
+    TUTTI_TRY(tutti_alloc(&layer->said, room, 1));
+    tutti_text_restart_line(p->text);
+    for (int i = 0; i < 2 + names; i++) (void)tutti_text_next(p->text);
+    while (tutti_text_peek(p->text).length) {
+        tutti_word key, value;
+        const tutti_word word = tutti_text_next(p->text);
+        if (tutti_word_split(word, &key, &value) && tutti_word_is(key, "from")) continue;
+        const size_t used = strlen(layer->said);
+        snprintf(layer->said + used, room - used, " %.*s", word.length, word.start);
+    }
+    return TUTTI_OK;
+}
+
 static tutti_status check_place(const parser *p, tutti_word name)
 {
     const tutti_net *net = p->net;
@@ -277,19 +211,140 @@ static tutti_status parse_layer(parser *p, tutti_word name)
 {
     tutti_net *net = p->net;
     const tutti_kind *kind;
-    TUTTI_TRY(check_place(p, name));
-    TUTTI_TRY(check_name(p, name));
+    char called[MAX_WORD], full[TUTTI_LONGEST_NAME + 1];
+    snprintf(called, sizeof called, "%.*s", name.length, name.start);
+    TUTTI_TRY(tutti_parser_full_name(p, name, called, full));
     TUTTI_TRY(parse_kind(p, &kind));
     TUTTI_TRY(tutti_grow(&net->layers, &net->layer_room, net->layer_count, sizeof *net->layers));
     tutti_layer *layer = &net->layers[net->layer_count++];
     layer->kind = kind;
     layer->line = name.line;
     layer->column = name.column;
-    TUTTI_TRY(tutti_word_copy(&layer->name, name));
+    layer->used_line = p->in ? p->in->line : 0;
+    TUTTI_TRY(tutti_strdup(&layer->name, full));
     TUTTI_TRY(copy_defaults(layer));
     TUTTI_TRY(parse_argument(p, layer));
     TUTTI_TRY(parse_options(p, layer));
-    return complete(net, layer) ? tutti_text_fail(p->text, name, "%s", tutti_message()) : TUTTI_OK;
+    TUTTI_TRY(keep_said(p, layer));
+    if (complete(net, layer)) return tutti_text_fail(p->text, name, "%s", tutti_message());
+    p->above = p->known++;
+    return TUTTI_OK;
+}
+
+/* ---- a block's use ---- */
+
+/* The name of the word, or of number 'number' of its range: "layer1.{1..3}" is "layer1.1", ... */
+typedef struct range {
+    tutti_word before, after;
+    int first, last; /* both 0 and 'is_one' without a range */
+    bool is_one;
+} range;
+
+static tutti_word part_of(tutti_word word, int start, int end)
+{
+    return (tutti_word){word.start + start, end - start, word.line, word.column + start};
+}
+
+static tutti_status read_range(const parser *p, tutti_word name, range *out)
+{
+    const char *open = memchr(name.start, '{', (size_t)name.length);
+    *out =
+        (range){.before = name, .after = part_of(name, name.length, name.length), .is_one = true};
+    if (!open) return TUTTI_OK;
+    const int start = (int)(open - name.start);
+    int dots = start, end = start;
+    while (dots + 1 < name.length && memcmp(name.start + dots, "..", 2)) dots++;
+    while (end < name.length && name.start[end] != '}') end++;
+    if (end == name.length || dots + 1 >= end)
+        return tutti_text_fail(p->text, name, "a range of names is 'layer1.{1..3}'");
+    TUTTI_TRY(tutti_text_int(p->text, part_of(name, start + 1, dots), 0, MAX_RANGE, &out->first));
+    TUTTI_TRY(
+        tutti_text_int(p->text, part_of(name, dots + 2, end), out->first, MAX_RANGE, &out->last));
+    out->before = part_of(name, 0, start);
+    out->after = part_of(name, end + 1, name.length);
+    out->is_one = false;
+    return TUTTI_OK;
+}
+
+static void name_of(const range *r, int number, char out[MAX_WORD])
+{
+    char digits[16] = "";
+    if (!r->is_one) snprintf(digits, sizeof digits, "%d", number);
+    snprintf(out, MAX_WORD, "%.*s%s%.*s", r->before.length, r->before.start, digits,
+             r->after.length, r->after.start);
+}
+
+static tutti_status parse_statement(parser *p);
+
+static tutti_status parse_block_line(parser *p, const tutti_block_use *use, tutti_text *text,
+                                     int index)
+{
+    p->text = NULL;
+    tutti_status s = tutti_block_use_line(&p->text, use, text, index);
+    if (s == TUTTI_OK)
+        s = tutti_text_next_line(p->text)
+                ? parse_statement(p)
+                : tutti_text_fail(text, use->block->lines[index], "its values leave nothing of it");
+    tutti_text_destroy(&p->text);
+    p->text = text;
+    return s;
+}
+
+/* Reads the lines of a block, which 'name' calls in the whole net. */
+static tutti_status parse_block(parser *p, const tutti_block_use *use, const char *name, int used)
+{
+    const tutti_frame frame = {p->in, use->block, name, p->above, used};
+    tutti_status s = TUTTI_OK;
+    p->in = &frame;
+    for (int i = 0; s == TUTTI_OK && i < use->block->line_count; i++)
+        s = parse_block_line(p, use, p->text, i);
+    p->in = frame.outer;
+    if (s != TUTTI_PARSE) return s;
+    return tutti_fail(s, "%s\n  in block %.*s, used in line %d", tutti_message(),
+                      use->block->name.length, use->block->name.start, used);
+}
+
+static tutti_status check_depth(const parser *p, const tutti_block *block, tutti_word at)
+{
+    int depth = 0;
+    for (const tutti_frame *in = p->in; in; in = in->outer, depth++)
+        if (in->block == block)
+            return tutti_text_fail(p->text, at, "block %.*s would use itself for ever",
+                                   block->name.length, block->name.start);
+    return depth < MAX_DEPTH
+               ? TUTTI_OK
+               : tutti_text_fail(p->text, at, "more than %d blocks in one another", MAX_DEPTH);
+}
+
+/* "NAME BLOCK VALUE ... key=value ...": NAME may have a range, or be "." in a block, whose names
+ * the layers then follow directly. */
+static tutti_status parse_use(parser *p, tutti_word at, const tutti_block *block)
+{
+    tutti_block_use use;
+    range names;
+    char name[MAX_WORD], full[TUTTI_LONGEST_NAME + 1];
+    TUTTI_TRY(check_depth(p, block, at));
+    TUTTI_TRY(tutti_block_use_read(&use, block, p->text));
+    TUTTI_TRY(read_range(p, at, &names));
+    if (use.from.length) TUTTI_TRY(tutti_parser_find(p, use.from, &p->above));
+    if (p->in && tutti_word_is(at, ".")) return parse_block(p, &use, p->in->name, at.line);
+    for (int i = names.first; i <= names.last; i++) {
+        name_of(&names, i, name);
+        TUTTI_TRY(tutti_parser_full_name(p, at, name, full));
+        TUTTI_TRY(parse_block(p, &use, full, at.line));
+        TUTTI_TRY(tutti_parser_alias(p, full, at.line));
+    }
+    return TUTTI_OK;
+}
+
+/* A layer, or a block. */
+static tutti_status parse_line(parser *p, tutti_word name)
+{
+    TUTTI_TRY(check_place(p, name));
+    const tutti_block *block = tutti_blocks_find(&p->blocks, tutti_text_peek(p->text));
+    if (!block) return parse_layer(p, name);
+    (void)tutti_text_next(p->text);
+    return parse_use(p, name, block);
 }
 
 /* ---- the other statements ---- */
@@ -342,14 +397,31 @@ static tutti_status parse_head(parser *p, tutti_word at)
 
 /* ---- the whole ---- */
 
+static tutti_status parse_block_head(parser *p)
+{
+    const tutti_word name = tutti_text_peek(p->text);
+    if (tutti_parser_kind(p, name))
+        return tutti_text_fail(p->text, name,
+                               "'%.*s' is a kind of layer; give the block another "
+                               "name",
+                               name.length, name.start);
+    return tutti_blocks_read(&p->blocks, p->text);
+}
+
 static tutti_status parse_statement(parser *p)
 {
-    tutti_word first;
-    TUTTI_TRY(tutti_text_need(p->text, &first, "a layer"));
-    if (tutti_word_is(first, "tutti")) return parse_head(p, first);
-    if (tutti_word_is(first, "input")) return parse_input(p, first);
-    if (tutti_word_is(first, "default")) return parse_default(p);
-    return parse_layer(p, first);
+    static const char *const others[] = {"tutti", "input", "default", "block", NULL};
+    const tutti_word first = tutti_text_next(p->text);
+    const int which = tutti_word_among(first, others);
+    if (which >= 0 && p->in)
+        return tutti_text_fail(p->text, first, "in a block are layers and blocks only");
+    switch (which) {
+    case 0: return parse_head(p, first);
+    case 1: return parse_input(p, first);
+    case 2: return parse_default(p);
+    case 3: return parse_block_head(p);
+    default: return parse_line(p, first);
+    }
 }
 
 static bool is_used(const tutti_net *net, int layer)
@@ -370,11 +442,14 @@ static tutti_status check_whole(const parser *p)
         return tutti_fail(TUTTI_PARSE, "%s: the net has nothing to train", p->where);
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
-        if (!is_used(net, i))
-            return tutti_fail(TUTTI_PARSE,
-                              "%s:%d:%d: nothing uses the output of '%s'; name it in from=%s, in "
-                              "an add or a concat",
-                              p->where, layer->line, layer->column, layer->name, layer->name);
+        if (is_used(net, i)) continue;
+        char used[64] = "";
+        if (layer->used_line)
+            snprintf(used, sizeof used, "; its block is used in line %d", layer->used_line);
+        return tutti_fail(TUTTI_PARSE,
+                          "%s:%d:%d: nothing uses the output of '%s'; name it in from=%s, in "
+                          "an add or a concat%s",
+                          p->where, layer->line, layer->column, layer->name, layer->name, used);
     }
     return TUTTI_OK;
 }
@@ -382,7 +457,12 @@ static tutti_status check_whole(const parser *p)
 tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where,
                             const tutti_kind *const *kinds)
 {
-    parser p = {.text = text, .where = where, .net = net, .kinds = kinds};
-    while (tutti_text_next_line(text)) TUTTI_TRY(parse_statement(&p));
-    return check_whole(&p);
+    parser p = {.text = text, .where = where, .net = net, .kinds = kinds, .above = TUTTI_NET_INPUT};
+    tutti_status s = TUTTI_OK;
+    while (s == TUTTI_OK && tutti_text_next_line(text)) s = parse_statement(&p);
+    if (s == TUTTI_OK) s = check_whole(&p);
+    for (int i = 0; i < p.alias_count; i++) tutti_free(p.aliases[i].name);
+    tutti_free(p.aliases);
+    tutti_blocks_deinit(&p.blocks);
+    return s;
 }
