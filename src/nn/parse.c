@@ -9,9 +9,9 @@
  *
  * A layer's input is the layer before it, or from=NAME; add and concat name theirs as arguments.
  * What a kind takes is in its record (kinds/kind.h): its table of options is the parser, the
- * checker and the advice. A block's lines (nn/blocks.h) are read where it is used, each as a text of
- * its own with the values put in, so whatever is wrong with them is found by the same code; names
- * in them are looked up from the block outwards (nn/names.c). */
+ * checker and the advice. A block's lines (nn/blocks.h) are read where it is used, each as a text
+ * of its own with the values put in, so whatever is wrong with them is found by the same code;
+ * names in them are looked up from the block outwards (nn/names.c). */
 #include "nn/parse.h"
 
 #include <ctype.h>
