@@ -5,11 +5,12 @@ TSAN   = $(BUILD)-tsan
 FUZZ   = $(BUILD)-fuzz
 MPICH  = $(BUILD)-mpich
 ARM64  = $(BUILD)-arm64
+DEB    = $(BUILD)-deb
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-demo: setup-build all
+demo: setup-demo all
 	@tools/demo $(BUILD)
 
 check: setup all
@@ -44,6 +45,11 @@ check-mpich: setup
 	@[ -f $(MPICH)/build.ninja ] || meson setup $(MPICH) -Dmpi=mpich
 	@ninja -C $(MPICH)
 	@tools/check $(MPICH) --suite mpi --suite bits
+
+# A real Slurm of two nodes on this machine: a job stopped, requeued, resumed, to the same bytes.
+check-slurm: all
+	@tools/setup build slurm
+	@tests/check_slurm.py $(BUILD)/tutti || [ $$? -eq 77 ]
 
 # Random convolutions, and random nets for an hour, other ones each time; make check-random FOR=600
 # SEED=7 (seconds; the first).
@@ -107,20 +113,25 @@ bench-sim: setup all
 fmt:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
 
+# The Debian packages, looked at by lintian, in $(DEB).
+deb:
+	@tools/setup build deb
+	@tools/deb $(DEB)
+
 install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(ARM64) $(ARM64)-root
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(ARM64) $(ARM64)-root $(DEB)
 
 setup:
 	@tools/setup
 
-setup-build:
-	@tools/setup build
+setup-demo:
+	@tools/setup build demo
 
 $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo check check-arm64 check-bits check-faults check-mpich check-random check-san check-scaling check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-build
+.PHONY: all demo deb check check-arm64 check-bits check-faults check-mpich check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo

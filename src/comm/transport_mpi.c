@@ -1,7 +1,11 @@
 #include "comm/transport.h"
 
 #include <limits.h>
+#ifdef TUTTI_SIMULATED /* by name: a compiler that is itself an MPI wrapper knows another mpi.h */
+#include <smpi/mpi.h>
+#else
 #include <mpi.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +137,8 @@ const char *tutti_transport_library(void)
 #if defined(OMPI_MAJOR_VERSION)
     return "Open MPI " TEXT(OMPI_MAJOR_VERSION) "." TEXT(OMPI_MINOR_VERSION) "." TEXT(
         OMPI_RELEASE_VERSION);
+#elif defined(I_MPI_VERSION)
+    return "Intel MPI " I_MPI_VERSION;
 #elif defined(MPICH_VERSION)
     return "MPICH " MPICH_VERSION;
 #else
@@ -144,6 +150,8 @@ const char *tutti_transport_launcher_hint(void)
 {
 #if defined(OMPI_MAJOR_VERSION)
     return "start it with Open MPI's mpirun (mpirun.openmpi) or srun --mpi=pmix";
+#elif defined(I_MPI_VERSION)
+    return "start it with Intel MPI's mpirun or srun --mpi=pmi2";
 #elif defined(MPICH_VERSION)
     return "start it with MPICH's mpiexec (mpiexec.mpich) or srun --mpi=pmi2";
 #else
