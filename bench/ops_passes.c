@@ -8,6 +8,7 @@
 #include "kernel/layout.h"
 #include "kernel/norm.h"
 #include "kernel/ops.h"
+#include "kernel/pixel_norm.h"
 #include "kernel/planes.h"
 #include "kernel/pool.h"
 
@@ -154,6 +155,23 @@ PASS(run_norm_back)
     const norm_numbers n = plain_norm();
     tutti_norm_backward(b->exec, extent(b), all_of(b), n.rows, b->a, b->b, false, b->c);
 }
+/* Weights and biases are any numbers; so are the statistics. */
+PASS(run_pixel_norm)
+{
+    const tutti_pixel_norm norm = {1e-5, b->b, b->b};
+    tutti_pixel_norm_forward(b->exec, extent(b), &norm, b->a, b->d, b->c);
+}
+PASS(run_pixel_norm_back)
+{
+    const tutti_pixel_norm norm = {1e-5, b->b, b->b};
+    tutti_pixel_norm_backward(b->exec, extent(b), &norm, b->d, b->a, b->b, false, b->c);
+}
+PASS(run_pixel_norm_sums)
+{
+    const int begin[] = {0, b->n};
+    tutti_pixel_norm_gradients(b->exec, extent(b), &(tutti_grains){1, begin}, b->d, b->a, b->b,
+                               (double *)b->c, b->c, b->c);
+}
 PASS(run_max2)
 {
     tutti_max_pool_forward(b->exec, &pool2, b->n, b->a, b->c, b->tap);
@@ -289,6 +307,9 @@ const pass passes[] = {
     {"batchnorm", run_norm, 0, 1, 1, true},
     {"batchnorm sums", run_norm_sums, 0, 2, 0, true},
     {"batchnorm backward", run_norm_back, 0, 2, 1, true},
+    {"layernorm", run_pixel_norm, 0, 1, 1, true},
+    {"layernorm gradients", run_pixel_norm_sums, 0, 2, 0, true},
+    {"layernorm backward", run_pixel_norm_back, 0, 2, 1, true},
     {"NCHW to blocked", run_to_blocked, 0, 1, 1, true},
     {"blocked to NCHW", run_to_nchw, 0, 1, 1, true},
     {.name = NULL},

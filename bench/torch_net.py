@@ -45,6 +45,12 @@ class Scale(nn.Module):
         return x * self.layer_scale.reshape(-1, *[1] * (x.dim() - 2))
 
 
+class PixelNorm(nn.LayerNorm):
+    """Layer normalisation over channels, which come before rows and columns."""
+    def forward(self, x):
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
 class Window(nn.Module):
     """Pooling of what was padded, where the padding differs at the end."""
     def __init__(self, pads, value, inner):
@@ -91,6 +97,8 @@ def module_of(kind, words, pairs, x, dropout):
     if kind == "batchnorm":  # group=all is what PyTorch does
         norm = nn.BatchNorm1d if x.dim() == 2 else nn.BatchNorm2d
         return norm(x.shape[1], float(pairs.get("eps", 1e-5)), float(pairs.get("momentum", 0.1)))
+    if kind == "layernorm":
+        return PixelNorm(x.shape[1], float(pairs.get("eps", 1e-5)))
     if kind == "dropout":
         return nn.Dropout(float(words[0]) if dropout else 0.0)
     if kind == "stochasticdepth" and not dropout:

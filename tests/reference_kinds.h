@@ -32,7 +32,7 @@ typedef struct op {
     int kernel[2], stride[2], pad[2], dilation[2];
     int pad_end[2]; /* -1: as pad */
     int size[2];    /* of the output; 0: by the window */
-    bool global, no_bias, ceil, exclude_pad;
+    bool global, no_bias, ceil, exclude_pad, whole;
     double rate, alpha, beta, k;
     double slope;     /* 0: the usual one */
     int weight, bias; /* parameters, -1 for none */
@@ -76,7 +76,8 @@ pass_fn relu_forward, relu_backward, sigmoid_forward, sigmoid_backward, tanh_for
 pass_fn depth_forward, depth_backward; /* stochastic depth */
 pass_fn dropout_forward, dropout_backward, lrn_forward, lrn_backward;
 pass_fn mul_forward, mul_backward, layerscale_forward, layerscale_backward;
-pass_fn channels_forward, channels_backward; /* slice, shuffle */
+pass_fn sample_norm_forward, sample_norm_backward; /* layernorm, groupnorm */
+pass_fn channels_forward, channels_backward;       /* slice, shuffle */
 pass_fn join_forward, join_backward; /* add and concat: of one place, or one after another */
 
 minibatch_fn norm_forward, norm_backward; /* batchnorm, the kind without passes of a sample */

@@ -40,6 +40,7 @@ static const kind kinds[] = {
     {"stochasticdepth", RATE, false, shape_same, depth_forward, depth_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"batchnorm", NO_ARGUMENT, true, shape_same, NULL, NULL},
+    {"layernorm", NO_ARGUMENT, true, shape_same, sample_norm_forward, sample_norm_backward},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
     {"mul", NAMES, false, shape_mul, mul_forward, mul_backward},
     {"slice", NO_ARGUMENT, false, shape_slice, channels_forward, channels_backward},
@@ -106,8 +107,10 @@ static void add_parameters(reference_net *net, op *o)
 {
     const value *in = &net->values[0][o->from[0]];
     const size_t features = (size_t)o->features;
-    if (o->kind->shape == shape_same) { /* one for each channel */
-        o->weight = add_parameter(net, (size_t)in->c);
+    if (o->kind->shape == shape_same) { /* one for each channel, or for each value */
+        const size_t count = o->whole ? value_count(in) : (size_t)in->c;
+        o->weight = add_parameter(net, count);
+        if (o->kind->forward == sample_norm_forward) o->bias = add_parameter(net, count);
         return;
     }
     const bool windows = o->kind->shape == shape_conv;
@@ -176,6 +179,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     else if (!strcmp(word, "ceil")) o->ceil = true;
     else if (!strcmp(word, "exclude-pad")) o->exclude_pad = true;
     else if (!strcmp(word, "nobias")) o->no_bias = true;
+    else if (!strcmp(word, "whole")) o->whole = true;
     else if (!(*activation = kind_named(word))) give_up("no such option", word);
 }
 

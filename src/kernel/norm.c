@@ -318,9 +318,9 @@ static void add_gradient(const gradient_job *job, size_t channel, int sample, do
                          double *bias)
 {
     const double *leaf = job->leaves + (size_t)sample * 2 * job->row + channel;
-    const double *inverse = state_of(job, sample, TUTTI_NORM_INVERSE, channel);
+    const double *inverse = job->states ? state_of(job, sample, TUTTI_NORM_INVERSE, channel) : NULL;
     for (size_t l = 0; l < TUTTI_BLOCK; l++) {
-        weight[l] += leaf[job->row + l] * inverse[l];
+        weight[l] += inverse ? leaf[job->row + l] * inverse[l] : leaf[job->row + l];
         bias[l] += leaf[l];
     }
 }

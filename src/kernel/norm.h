@@ -106,7 +106,8 @@ void tutti_norm_backward(tutti_exec exec, tutti_extent extent, tutti_norm_groups
 /* ---- gradients ---- */
 
 /* Of weight and bias, from the leaves of tutti_norm_sums: a chain in double over the samples of a
- * grain, rounded; over grains, 2^n of them, the tree, in float. */
+ * grain, rounded; over grains, 2^n of them, the tree, in float. Without states (NULL) the leaves
+ * are those of x that is already divided by its deviation. */
 void tutti_norm_gradients(tutti_exec exec, int channels, tutti_norm_groups groups,
                           const double *states, const tutti_grains *grains, const double *leaves,
                           float *dw, float *db);

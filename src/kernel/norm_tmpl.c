@@ -109,46 +109,75 @@ INLINE vf centred(const float *x, vf high, vf low)
     return vf_sub(vf_sub(vf_take(x), high), low);
 }
 
-INLINE void add_product(pair *s, int j, const float *x, const float *dy, vf high, vf low)
+/* Where x is counted from: the mean of each channel, or of each pixel, then in units of 1 / inverse
+ * of that. */
+typedef struct centre {
+    const float *high, *low, *inverse; /* no inverse: of channels */
+} centre;
+
+INLINE vf away(const centre *c, bool of_pixels, const float *x, int pixel, int lane)
+{
+    if (!of_pixels) return centred(x, vf_load(c->high + lane), vf_load(c->low + lane));
+    return vf_mul(centred(x, vf_set1(c->high[pixel]), vf_set1(c->low[pixel])),
+                  vf_set1(c->inverse[pixel]));
+}
+
+INLINE void add_product(pair *s, int j, const float *dy, vf distance)
 {
     const vf d = vf_take(dy);
     s->sum[j] = vf_add(s->sum[j], d);
-    s->product[j] = vf_fma(d, centred(x, high, low), s->product[j]);
+    s->product[j] = vf_fma(d, distance, s->product[j]);
 }
 
-INLINE void products_of(int pixels, const float *x, const float *dy, vf high, vf low, float *sum,
-                        float *product)
+/* Of pixels 'at' and on, lanes 'lane' and on. */
+INLINE void products_of(int pixels, const float *x, const float *dy, const centre *c,
+                        bool of_pixels, int at, int lane, float *sum, float *product)
 {
     pair s = no_pair();
     int p = 0;
     for (; p + PAIRS <= pixels; p += PAIRS) {
         UNROLL(4)
         for (int j = 0; j < PAIRS; j++)
-            add_product(&s, j, x + (p + j) * B, dy + (p + j) * B, high, low);
+            add_product(&s, j, dy + (p + j) * B,
+                        away(c, of_pixels, x + (p + j) * B, at + p + j, lane));
     }
     UNROLL(4)
     for (int j = 0; j < PAIRS; j++)
-        if (p + j < pixels) add_product(&s, j, x + (p + j) * B, dy + (p + j) * B, high, low);
+        if (p + j < pixels)
+            add_product(&s, j, dy + (p + j) * B,
+                        away(c, of_pixels, x + (p + j) * B, at + p + j, lane));
     vf_store(sum, joined(PAIRS, s.sum));
     vf_store(product, joined(PAIRS, s.product));
 }
 
-tutti_norm_sums_fn NAME(op_norm_sums);
-void NAME(op_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
-                        const float *low, double *sums, double *products)
+INLINE void sums(int pixels, const float *x, const float *dy, const centre *c, bool of_pixels,
+                 double *all, double *products)
 {
     float sum[B], product[B];
-    for (int l = 0; l < B; l++) sums[l] = products[l] = 0;
+    for (int l = 0; l < B; l++) all[l] = products[l] = 0;
     for (int at = 0; at < pixels; at += CHUNK, x += CHUNK * B, dy += CHUNK * B) {
         const int n = pixels - at < CHUNK ? pixels - at : CHUNK;
         for (int l = 0; l < B; l += VLEN)
-            products_of(n, x + l, dy + l, vf_load(high + l), vf_load(low + l), sum + l,
-                        product + l);
+            products_of(n, x + l, dy + l, c, of_pixels, at, l, sum + l, product + l);
         for (int l = 0; l < B; l++) {
-            sums[l] += (double)sum[l];
+            all[l] += (double)sum[l];
             products[l] += (double)product[l];
         }
     }
+}
+
+tutti_norm_sums_fn NAME(op_norm_sums);
+void NAME(op_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
+                        const float *low, double *all, double *products)
+{
+    sums(pixels, x, dy, &(centre){high, low, NULL}, false, all, products);
+}
+
+tutti_pixel_norm_sums_fn NAME(op_pixel_norm_sums);
+void NAME(op_pixel_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
+                              const float *low, const float *inverse, double *all, double *products)
+{
+    sums(pixels, x, dy, &(centre){high, low, inverse}, true, all, products);
 }
 
 /* A row of 16 coefficients in registers: a line of memory is written whole, and once. */

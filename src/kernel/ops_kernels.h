@@ -4,6 +4,7 @@
 
 #include "kernel/norm.h"
 #include "kernel/ops.h"
+#include "kernel/pixel_norm.h"
 #include "kernel/pool.h"
 
 /* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input), and reads and writes the
@@ -65,6 +66,28 @@ typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, co
                                    bool relu, float *y, bool stream);
 typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
                                     const float *dy, bool gated, float *dx, bool stream);
+
+/* Normalisation over the channels of each of up to TUTTI_PIXEL_TILE pixels (kernel/pixel_norm.h).
+ * Forward writes the statistics, whole tiles of them, and y; backward reads them, and writes dx
+ * into y. */
+typedef struct tutti_pixel_tile {
+    int blocks, pixels;
+    size_t plane; /* floats from one block to the next */
+    float share;  /* 1 / channels */
+    float eps;
+    const float *weight, *bias;
+    const float *lanes; /* [16] of the last block: 1 for a channel, 0 where it is filled up */
+    float *high, *low, *inverse;
+    const float *x, *dy;
+    bool gated;
+    float *y;
+} tutti_pixel_tile;
+typedef void tutti_pixel_norm_fn(const tutti_pixel_tile *tile, bool stream);
+/* One plane: sums of dy, and of dy times the normalised x. */
+typedef void tutti_pixel_norm_sums_fn(int pixels, const float *x, const float *dy,
+                                      const float *high, const float *low, const float *inverse,
+                                      double *sums, double *products);
+
 /* One plane; mask may be NULL, forward has none. */
 typedef void tutti_adaptive_fn(const tutti_adaptive_shape *shape, const float *from,
                                const float *mask, float *to);
@@ -128,6 +151,9 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_norm_sums_fn, norm_sums)                              \
     X(tutti_norm_forward_fn, norm_forward)                        \
     X(tutti_norm_backward_fn, norm_backward)                      \
+    X(tutti_pixel_norm_fn, pixel_norm)                            \
+    X(tutti_pixel_norm_fn, pixel_norm_backward)                   \
+    X(tutti_pixel_norm_sums_fn, pixel_norm_sums)                  \
     X(tutti_adaptive_fn, adaptive_pool)                           \
     X(tutti_adaptive_fn, adaptive_unpool)                         \
     X(tutti_scale_plane_fn, scale_plane)                          \
