@@ -6,8 +6,9 @@
 #include <tutti/train.h>
 
 typedef struct predict_options {
-    const char *data, *weights;
-    int top, threads;
+    const char *data, *weights, *output;
+    int top, threads, batch_size;
+    bool json;
     cli_list files; /* the first may be a net */
 } predict_options;
 
@@ -15,13 +16,20 @@ typedef struct predict_options {
 
 // clang-format off
 static const cli_option options[] = {
-    {"FILES",   CLI_REST, AT(files), .required = true,
-     .help = "images, JPEG or PNG; before them NET, for weights that do not tell theirs"},
+    {"FILES",   CLI_REST, AT(files),
+     .help = "images, JPEG or PNG, and folders of them; before them NET, for weights that do not tell theirs"},
     {"data|d",  CLI_TEXT, AT(data), .value = "SPEC",
-     .help = "the data set the net was trained on, for weights that do not tell"},
+     .help = "without FILES: the samples, npy:X.npy, kaldi:FEATS, or a data set's test samples; "
+             "with FILES: the data set the net was trained on, for weights that do not tell"},
     {"weights", CLI_TEXT, AT(weights), .value = "FILE", .required = true,
      .help = "a run (its best), a checkpoint, or a safetensors file"},
-    {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each file"},
+    {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each"},
+    {"json",    CLI_FLAG, AT(json), .help = "print a JSON object a line"},
+    {"output|o", CLI_TEXT, AT(output), .value = "FILE",
+     .help = "write the probabilities of all outputs, a row per sample: an array (.npy), or of "
+             "Kaldi's features an archive (.ark)"},
+    {"batch-size|b", CLI_INT, AT(batch_size), 1, 1 << 24, .otherwise = "32",
+     .help = "samples computed together"},
     {"threads|t", CLI_INT, AT(threads), 1, 4096, .help = "threads to compute with",
      .otherwise = "OMP_NUM_THREADS, else one per core"},
     {.name = NULL},
@@ -29,9 +37,11 @@ static const cli_option options[] = {
 // clang-format on
 
 /* "lenet", "my.net": a name that no picture has. */
-static bool names_net(const char *word)
+static bool names_net(const cli_list *files)
 {
-    const char *slash = strrchr(word, '/'), *dot = strrchr(slash ? slash + 1 : word, '.');
+    if (!files->count) return false;
+    const char *word = files->items[0], *slash = strrchr(word, '/');
+    const char *dot = strrchr(slash ? slash + 1 : word, '.');
     if (dot) return !strcmp(dot, ".net");
     return access(word, F_OK) != 0;
 }
@@ -40,25 +50,36 @@ static int run(const cli_call *call)
 {
     const predict_options *given = call->values;
     tutti_train_options o = tutti_train_defaults();
-    const bool has_net = names_net(given->files.items[0]);
-    const int count = given->files.count - has_net;
-    if (!count) return cli_misused(call, "FILES is missing: images, JPEG or PNG");
+    const bool has_net = names_net(&given->files);
+    const tutti_question question = {
+        .files = given->files.items + has_net,
+        .count = given->files.count - has_net,
+        .top = given->top,
+        .json = given->json,
+        .output = given->output,
+    };
+    if (!question.count && !given->data)
+        return cli_misused(call, "FILES is missing: images, JPEG or PNG, or folders of them");
     if (has_net) o.net = given->files.items[0];
     o.data = given->data;
     o.weights = given->weights;
+    o.batch_size = given->batch_size;
     o.threads = given->threads;
     o.show = stdout;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
-    const tutti_status s = tutti_predict(&o, given->files.items + has_net, count, given->top);
+    const tutti_status s = tutti_predict(&o, &question);
     return s == TUTTI_OK ? 0 : cli_failed(call, s);
 }
 
 const cli_verb cli_verb_predict = {
     "predict",
-    "classify images",
+    "classify images, or the samples of an array",
     options,
     sizeof(predict_options),
     run,
     "Examples:\n"
-    "  tutti predict --weights runs/flowers x.jpg\n"
-    "  tutti predict alexnet --data images:photos --weights from-elsewhere.safetensors x.jpg\n"};
+    "  tutti predict --weights runs/flowers x.jpg more/\n"
+    "  tutti predict --weights runs/mine --data npy:X.npy --output P.npy\n"
+    "  tutti predict --weights runs/phones --data kaldi:feats.scp --output posteriors.ark\n"
+    "  tutti predict alexnet --data images:photos --weights from-elsewhere.safetensors x.jpg\n\n"
+    "What cannot be read is named, the others are answered, and the exit code is 1.\n"};

@@ -14,6 +14,8 @@ static const cli_option options[] = {
      .help = "a run (its best), a checkpoint, or a safetensors file"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24, "256",
      .help = "samples computed together"},
+    {"json",         CLI_FLAG, TO(json),
+     .help = "print one JSON object: figures of every class, and the confusions"},
     {"skip-bad",     CLI_SWITCH, TO(skip_bad),
      .help = "leave damaged samples out instead of stopping"},
     {"threads|omp-num-threads|t", CLI_INT, TO(threads), 1, 4096,
@@ -33,6 +35,7 @@ static int run(const cli_call *call)
     o.batch_size = given->batch_size;
     o.skip_bad = given->skip_bad;
     o.threads = given->threads;
+    o.json = given->json;
     o.show = stdout;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     const tutti_status s = tutti_test(&o, &result);
@@ -48,5 +51,8 @@ const cli_verb cli_verb_test = {
     run,
     "Example:\n"
     "  tutti test --data fashion-mnist --weights runs/lenet\n\n"
+    "It shows which class is taken for which, and of each class the precision (of those taken for\n"
+    "it, how many are of it), the recall (of those of it, how many are taken for it), F1 and the\n"
+    "number of samples; of more than 20 classes the most confused, and the worst.\n\n"
     "Weights that Tutti wrote know their net, their classes and their normalisation: classes are\n"
     "matched by name, whatever their order, and a class that they do not know is refused.\n"};

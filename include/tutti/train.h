@@ -72,6 +72,7 @@ typedef struct tutti_train_options {
                                      set where 'data' has one (val=), else on the test set */
     int patience;      /* evaluations without a better one that end the run; 0: none do; < 0: [0] */
     const char *trace; /* a Chrome/Perfetto trace of all ranks goes here */
+    bool json;         /* tutti_test shows JSON */
     FILE *show;        /* header, progress and summary; NULL: silence */
     tutti_log log;
 } tutti_train_options;
@@ -98,17 +99,28 @@ TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
                                    tutti_train_result *result) TUTTI_MUST_CHECK;
 
 /* Collective. Evaluates 'weights' on the test samples of 'data' and shows top-1, top-5, loss and
- * the table of confusions. Uses net, data, weights, batch_size, threads, show, log. Weights that
- * Tutti wrote know their net, which may be unset then, and their classes, which are matched by
- * name. */
+ * the table of confusions, with 'json' as one JSON object. Uses net, data, weights, batch_size,
+ * threads, json, show, log. Weights that Tutti wrote know their net, which may be unset then, and
+ * their classes, which are matched by name. */
 TUTTI_API tutti_status tutti_test(const tutti_train_options *options,
                                   tutti_train_result *result) TUTTI_MUST_CHECK;
 
-/* Classifies image files; prints a line for each with its best 'top' classes. Weights that Tutti
- * wrote know the rest; for others 'net' names their net and 'data' the data set it was trained on
- * (for class names and normalisation). */
-TUTTI_API tutti_status tutti_predict(const tutti_train_options *options, const char *const *files,
-                                     int count, int top) TUTTI_MUST_CHECK;
+/* What a net is asked about. */
+typedef struct tutti_question {
+    const char *const *files; /* pictures, and folders of them; none: the samples of 'data' */
+    int count;
+    int top;            /* classes to name for each */
+    bool json;          /* a line of JSON for each */
+    const char *output; /* an array of probabilities (.npy) or an archive (.ark); NULL: lines */
+} tutti_question;
+
+/* Classifies pictures, or samples: all of npy:X.npy and kaldi:FEATS, of other data those to test
+ * on. Shows a line for each with its best classes, or writes the probabilities of all outputs.
+ * Weights that Tutti wrote know the rest; for others 'net' names their net, and for pictures 'data'
+ * the data set it was trained on (for class names and normalisation). What cannot be read is named
+ * and passed over, its row is NaN; then the status at the end is TUTTI_DATA. */
+TUTTI_API tutti_status tutti_predict(const tutti_train_options *options,
+                                     const tutti_question *question) TUTTI_MUST_CHECK;
 
 #ifdef __cplusplus
 }

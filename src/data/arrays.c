@@ -122,7 +122,7 @@ static tutti_status open_split(tutti_data *data, tutti_split split, const char *
     if (!samples) return TUTTI_OK;
     TUTTI_TRY(open_array(data, &state->samples[split], samples));
     data->count[split] = (int)state->samples[split].npy.size[0];
-    return read_labels(data, split, labels);
+    return labels ? read_labels(data, split, labels) : TUTTI_OK;
 }
 
 /* ------------------------------------------------------------------------------- shapes */
@@ -255,6 +255,8 @@ static tutti_status settle_shape(tutti_data *data, tutti_spec *spec)
 static tutti_status check_places(const tutti_data *data, const tutti_spec *spec, bool test,
                                  bool test_labels, bool val_labels)
 {
+    if (data->unlabelled && spec->places == 1 && !test && !test_labels && !data->val_place)
+        return TUTTI_OK;
     if (spec->places == 2 && test == test_labels && !data->val_place == !val_labels)
         return TUTTI_OK;
     return tutti_fail(
@@ -271,6 +273,7 @@ static tutti_status arrays_open(tutti_data *data, tutti_spec *spec)
     const char *names = tutti_spec_value(spec, "names");
     int holdout;
     TUTTI_TRY(tutti_spec_holdout(spec, test, &holdout));
+    data->unlabelled = data->options.asks && spec->places == 1;
     TUTTI_TRY(check_places(data, spec, test, test_labels, val_labels));
     TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(arrays_state)));
     if (names) TUTTI_TRY(tutti_data_read_names(data, names));
@@ -278,7 +281,7 @@ static tutti_status arrays_open(tutti_data *data, tutti_spec *spec)
     TUTTI_TRY(open_split(data, TUTTI_SPLIT_TEST, test, test_labels));
     TUTTI_TRY(open_split(data, TUTTI_SPLIT_VAL, data->val_place, val_labels));
     TUTTI_TRY(settle_shape(data, spec));
-    return test ? TUTTI_OK : tutti_data_hold_out(data, holdout);
+    return test || data->unlabelled ? TUTTI_OK : tutti_data_hold_out(data, holdout);
 }
 
 static void arrays_close(tutti_data *data)
@@ -294,11 +297,16 @@ static void arrays_close(tutti_data *data)
 
 /* ------------------------------------------------------------------------------- samples */
 
+static int label_of(const arrays_state *state, tutti_split split, uint32_t id)
+{
+    return state->labels[split] ? state->labels[split][id] : 0;
+}
+
 static tutti_status read_item(tutti_reader *r, tutti_split split, uint32_t id, int *label)
 {
     const arrays_state *state = r->data->state;
     const array *a = &state->samples[split];
-    *label = state->labels[split][id];
+    *label = label_of(state, split, id);
     if (tutti_npy_items_read(&a->npy, &a->file, id, 1, &r->bytes))
         return tutti_fail(TUTTI_DATA, "sample %u: %s", id, tutti_message());
     return TUTTI_OK;

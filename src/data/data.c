@@ -129,10 +129,15 @@ static tutti_status open_parsed(tutti_data *data, const char *text, tutti_spec *
     tutti_data_digest_text(data, spec->kind);
     TUTTI_TRY(tutti_data_read_val(data, spec));
     TUTTI_TRY(data->source->open(data, spec));
+    if (data->unlabelled) data->classes = data->options.classes;
     TUTTI_TRY(check_counts(data, text));
     TUTTI_TRY(tutti_data_check_val(data));
     TUTTI_TRY(tutti_data_settle(data, spec));
     TUTTI_TRY(tutti_data_divide(data));
+    if (data->unlabelled) {
+        data->count[TUTTI_SPLIT_TEST] = data->count[TUTTI_SPLIT_TRAIN];
+        data->count[TUTTI_SPLIT_TRAIN] = 0;
+    }
     TUTTI_TRY(make_bad_maps(data));
     TUTTI_TRY(fill_names(data));
     describe(data);
@@ -190,6 +195,19 @@ int tutti_data_count(const tutti_data *data, tutti_split split)
 int tutti_data_classes(const tutti_data *data)
 {
     return data->classes;
+}
+
+bool tutti_data_is_labelled(const tutti_data *data)
+{
+    return !data->unlabelled;
+}
+
+bool tutti_data_sequence(const tutti_data *data, tutti_split split, uint32_t id,
+                         tutti_sequence *out)
+{
+    if (!data->source->sequence) return false;
+    return data->source->sequence(data, data->unlabelled ? TUTTI_SPLIT_TRAIN : split,
+                                  tutti_data_stored_id(data, split, id), out);
 }
 
 const char *tutti_data_class_name(const tutti_data *data, int label)

@@ -59,7 +59,9 @@ typedef struct tutti_data_options {
     bool augment;                  /* false: training samples look like test samples */
     bool skip_bad;                 /* replace damaged samples by others instead of failing */
     tutti_normalisation normalise; /* that of a trained model; count 0: the data set's own */
-    const tutti_log *log;          /* borrowed; gets a line for each damaged sample skipped */
+    bool asks; /* samples are only asked about: npy and kaldi do without labels, and then all of */
+               /* them are there to test on */
+    const tutti_log *log; /* borrowed; gets a line for each damaged sample skipped */
 } tutti_data_options;
 
 tutti_data_options tutti_data_defaults(void);
@@ -89,6 +91,16 @@ tutti_status tutti_data_open_manner(tutti_data **out, const tutti_manner *manner
 const char *tutti_data_kind(const tutti_data *data); /* "idx" */
 int tutti_data_count(const tutti_data *data, tutti_split split);
 int tutti_data_classes(const tutti_data *data);
+bool tutti_data_is_labelled(const tutti_data *data);
+
+/* What sample 'id' is the first part of: the key and the number of samples of an utterance. False
+ * for data without such, and for a sample in the midst of one. For data that are asked about. */
+typedef struct tutti_sequence {
+    const char *key; /* borrowed from the data set */
+    int length;
+} tutti_sequence;
+bool tutti_data_sequence(const tutti_data *data, tutti_split split, uint32_t id,
+                         tutti_sequence *out);
 const char *tutti_data_class_name(const tutti_data *data, int label);
 tutti_sample_shape tutti_data_shape(const tutti_data *data);
 tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed from the data set */

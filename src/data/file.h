@@ -65,4 +65,8 @@ tutti_status tutti_names_of_dir(tutti_names *names, const char *dir) TUTTI_MUST_
 tutti_status tutti_names_add(tutti_names *names, const char *name) TUTTI_MUST_CHECK;
 void tutti_names_deinit(tutti_names *names);
 
+/* Adds 'path' itself, or all pictures in the folder of that name and below it, in the order of
+ * bytes. */
+tutti_status tutti_pictures_below(tutti_names *pictures, const char *path) TUTTI_MUST_CHECK;
+
 #endif

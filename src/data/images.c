@@ -107,6 +107,33 @@ tutti_status tutti_folders_of_dir(tutti_names *folders, const char *dir)
     return s;
 }
 
+static tutti_status add_below(tutti_names *pictures, const char *path, int depth)
+{
+    enum { DEEPEST = 64 };
+    tutti_names names;
+    TUTTI_TRY(tutti_names_of_dir(&names, path));
+    tutti_status s = TUTTI_OK;
+    for (int i = 0; !s && i < names.count; i++) {
+        char *inside = NULL;
+        s = tutti_path_join(&inside, path, names.name[i]);
+        if (!s && tutti_path_is_dir(inside)) {
+            if (depth < DEEPEST) s = add_below(pictures, inside, depth + 1);
+        } else if (!s && is_picture(names.name[i])) s = tutti_names_add(pictures, inside);
+        tutti_free(inside);
+    }
+    tutti_names_deinit(&names);
+    return s;
+}
+
+tutti_status tutti_pictures_below(tutti_names *pictures, const char *path)
+{
+    const int before = pictures->count;
+    if (!tutti_path_is_dir(path)) return tutti_names_add(pictures, path);
+    TUTTI_TRY(add_below(pictures, path, 0));
+    return pictures->count > before ? TUTTI_OK
+                                    : tutti_fail(TUTTI_DATA, "'%s' has no JPEG or PNG files", path);
+}
+
 static tutti_status class_of(const tutti_names *classes, const char *name, const char *dir,
                              int *label)
 {

@@ -107,7 +107,7 @@ static tutti_status copy_if(char **out, const char *text)
     return text ? tutti_strdup(out, text) : TUTTI_OK;
 }
 
-static tutti_status find_places(places *p, tutti_spec *spec, const char *val)
+static tutti_status find_places(places *p, tutti_spec *spec, const char *val, bool asks)
 {
     const char *test = tutti_spec_value(spec, "test");
     const char *test_labels = tutti_spec_value(spec, "test-labels");
@@ -120,6 +120,8 @@ static tutti_status find_places(places *p, tutti_spec *spec, const char *val)
                               "kaldi:FEATS,LABELS; a folder has files of its own for them");
         return places_in_folder(p, spec->place[0], val);
     }
+    if (asks && spec->places == 1)
+        return tutti_strdup(&p->features[TUTTI_SPLIT_TRAIN], spec->place[0]);
     if (spec->places != 2 || !test != !test_labels || !val != !val_labels)
         return tutti_fail(TUTTI_ARGUMENT, "--data kaldi needs kaldi:DIR or kaldi:FEATS,LABELS"
                                           "[,test=FEATS,test-labels=LABELS][,val=PERCENT or "
@@ -182,7 +184,7 @@ static tutti_status choose_window(tutti_data *data, tutti_spec *spec)
     if (frames && (context >= 0 || u->by_frame))
         return tutti_fail(TUTTI_ARGUMENT, "--data kaldi: frames= is for labels of utterances, "
                                           "without context=");
-    state->by_frame = u->by_frame || context >= 0;
+    state->by_frame = u->by_frame || context >= 0 || (data->unlabelled && !frames);
     const int usual = state->by_frame ? 11 : u->item[0].matrix.rows;
     state->window = context >= 0 ? 2 * context + 1 : frames;
     if (!state->window) state->window = wanted && wanted % columns == 0 ? wanted / columns : usual;
@@ -222,10 +224,11 @@ static tutti_status kaldi_open(tutti_data *data, tutti_spec *spec)
     places p = {0};
     int holdout = 10;
     TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(kaldi_state)));
-    tutti_status s = find_places(&p, spec, data->val_place);
+    tutti_status s = find_places(&p, spec, data->val_place, data->options.asks);
+    data->unlabelled = !s && !p.labels[TUTTI_SPLIT_TRAIN];
     if (!s) s = tutti_spec_holdout(spec, p.features[1], &holdout);
     if (!s) s = read_sets(data, &p);
-    if (!s && !p.features[1]) s = hold_out(data, holdout);
+    if (!s && !p.features[1] && !data->unlabelled) s = hold_out(data, holdout);
     free_places(&p);
     if (!s) s = choose_window(data, spec);
     return s ? s : count_samples(data);
@@ -288,7 +291,8 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
     const int begin = first_frame(state, it, id, random), columns = data->frame;
     TUTTI_TRY(read_window(r, &it->matrix, begin, state->window, sample));
     const int centre = state->by_frame ? begin + state->window / 2 : 0;
-    *label = state->split[split].label[it->label + (it->labels > 1 ? centre : 0)];
+    const int *labels = state->split[split].label;
+    *label = labels ? labels[it->label + (it->labels > 1 ? centre : 0)] : 0;
     for (int i = 0; i < state->window * columns; i++) {
         if (!isfinite(sample[i]))
             return tutti_fail(
@@ -297,6 +301,19 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
         sample[i] = (sample[i] - data->mean[i % columns]) / data->std[i % columns];
     }
     return TUTTI_OK;
+}
+
+static bool kaldi_sequence(const tutti_data *data, tutti_split split, uint32_t id,
+                           tutti_sequence *out)
+{
+    const kaldi_state *state = data->state;
+    const kaldi_split *in = &state->split[split];
+    const tutti_utterance *it = utterance_of(in, id);
+    const int64_t first = it > in->item ? it[-1].samples : 0;
+    const tutti_utterances *u = &state->set[state->set[split].count ? split : TUTTI_SPLIT_TRAIN];
+    if (first != (int64_t)id) return false;
+    *out = (tutti_sequence){u->keys.name[it->key], (int)(it->samples - first)};
+    return true;
 }
 
 static uint32_t kaldi_unit(const tutti_data *data, uint32_t id)
@@ -346,4 +363,5 @@ const tutti_source tutti_source_kaldi = {
     .numbers = kaldi_numbers,
     .measure = kaldi_measure,
     .unit = kaldi_unit,
+    .sequence = kaldi_sequence,
 };

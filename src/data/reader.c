@@ -130,7 +130,7 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
     tutti_random_block(four, &key, 0);
     const uint32_t *random = split == TUTTI_SPLIT_TRAIN && data->options.augment ? four : NULL;
     id = tutti_data_stored_id(data, split, id);
-    if (data->part[split]) split = TUTTI_SPLIT_TRAIN; /* as stored */
+    if (data->part[split] || data->unlabelled) split = TUTTI_SPLIT_TRAIN; /* as stored */
     if (data->source->numbers) return fetch_numbers(r, split, id, random, sample, label);
     const tutti_fit fit =
         tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);

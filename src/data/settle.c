@@ -154,6 +154,11 @@ tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
     TUTTI_TRY(given_normalisation(data, spec, &given));
     TUTTI_TRY(tutti_spec_finish(spec));
     if (given) return TUTTI_OK;
+    if (data->unlabelled)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--data %s: the weights do not tell how their samples were normalised: "
+                          "add mean= and std=",
+                          spec->kind);
     if (data->source->measure) return data->source->measure(data);
     tutti_data_normalise_usually(data);
     return TUTTI_OK;

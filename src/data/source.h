@@ -35,6 +35,8 @@ typedef struct tutti_source {
     /* The number of what training sample 'id' is a part of, never less than that of the one before;
      * NULL: each stands for itself. Validation sets are drawn by these. */
     uint32_t (*unit)(const tutti_data *data, uint32_t id);
+    /* tutti_data_sequence, ids as stored; NULL: there are none. */
+    bool (*sequence)(const tutti_data *data, tutti_split split, uint32_t id, tutti_sequence *out);
     bool takes_mean; /* numbers that know the keys mean= and std=; pictures always do */
 } tutti_source;
 
@@ -52,6 +54,7 @@ struct tutti_data {
     const char *val_place;        /* while opening: where val= has samples, or NULL */
     uint32_t *part[TUTTI_SPLITS]; /* ids in the training set as stored, where it is divided */
     int classes;
+    bool unlabelled; /* set by open, for those who ask: the training set is there to test on */
     tutti_names names;
     tutti_sample_shape native;  /* pictures: as stored; the size to crop where sizes vary */
     tutti_sample_shape picture; /* pictures: as cut */

@@ -116,13 +116,15 @@ static tutti_status add_utterance(void *user, const char *key, const tutti_ark_m
 {
     opening *o = user;
     tutti_utterances *u = o->u;
+    static const labelled nothing = {.labels = 1};
     const labelled wanted = {.key = key};
-    const labelled *at = bsearch(&wanted, o->key, (size_t)o->keys, sizeof wanted, by_key);
+    const labelled *at =
+        o->text ? bsearch(&wanted, o->key, (size_t)o->keys, sizeof wanted, by_key) : &nothing;
     if (!at) {
         u->unlabelled++;
         return TUTTI_OK;
     }
-    const tutti_utterance it = {*matrix, at->label, at->labels, 0};
+    const tutti_utterance it = {*matrix, at->label, at->labels, 0, u->keys.count};
     const tutti_status s = check_utterance(o, key, &it);
     if (s == TUTTI_DATA && o->data->options.skip_bad) {
         tutti_warn(o->data->options.log, "skipped: %s", tutti_message());
@@ -134,6 +136,7 @@ static tutti_status add_utterance(void *user, const char *key, const tutti_ark_m
     u->capacity = (int)capacity;
     u->item[u->count++] = it;
     u->columns = matrix->columns;
+    if (o->data->options.asks) TUTTI_TRY(tutti_names_add(&u->keys, key));
     tutti_data_digest_text(o->data, key);
     tutti_data_digest_int(o->data, matrix->rows);
     return TUTTI_OK;
@@ -226,11 +229,12 @@ tutti_status tutti_utterances_open(tutti_utterances *u, tutti_data *data, const 
     opening o = {.u = u, .data = data, .words = words};
     const size_t length = strlen(features);
     const bool is_script = length > 4 && !strcmp(features + length - 4, ".scp");
-    tutti_status s = read_labels(&o, labels);
+    tutti_status s = labels ? read_labels(&o, labels) : TUTTI_OK;
     if (!s) s = is_script ? read_script(&o, features) : read_archive(&o, features);
     tutti_data_digest(data, u->label, (size_t)u->label_count * sizeof *u->label);
     tutti_free(o.text);
     tutti_free(o.key);
+    if (!s && !u->count && !labels) s = tutti_fail(TUTTI_DATA, "'%s' has no utterances", features);
     if (!s && !u->count)
         s = tutti_fail(TUTTI_DATA, "no utterance of '%s' has a label in '%s'", features, labels);
     if (!s && u->unlabelled)
@@ -248,5 +252,6 @@ void tutti_utterances_close(tutti_utterances *u)
     tutti_free(u->file);
     tutti_free(u->item);
     tutti_free(u->label);
+    tutti_names_deinit(&u->keys);
     *u = (tutti_utterances){0};
 }

@@ -13,8 +13,19 @@ typedef struct tally {
     int64_t samples, hits1, hits5, loss, infinite;
 } tally;
 
+static void count_answer(const tutti_tables *tables, int classes, int label, const float *p)
+{
+    int answer = 0;
+    for (int c = 1; c < classes; c++)
+        if (p[c] > p[answer]) answer = c;
+    tables->classes[label].support++;
+    tables->classes[answer].answered++;
+    tables->classes[label].right += label == answer;
+    if (tables->confusion) tables->confusion[(int64_t)label * classes + answer]++;
+}
+
 static void add_batch(const tutti_run *run, const tutti_batch *batch, const int32_t *labels,
-                      tally *sum, int64_t *confusion)
+                      tally *sum, const tutti_tables *tables)
 {
     const int classes = tutti_net_classes(run->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
@@ -28,17 +39,13 @@ static void add_batch(const tutti_run *run, const tutti_batch *batch, const int3
         sum->hits5 += beaten_by[i] < 5;
         if (fabsf(losses[i]) < 1e6f) sum->loss += llrint(ldexp(losses[i], LOSS_BITS));
         else sum->infinite++;
-        if (!confusion) continue;
-        int answer = 0;
-        for (int c = 1; c < classes; c++)
-            if (p[(size_t)i * row + (size_t)c] > p[(size_t)i * row + (size_t)answer]) answer = c;
-        confusion[(int64_t)labels[i] * classes + answer]++;
+        if (tables) count_answer(tables, classes, labels[i], p + (size_t)i * row);
     }
 }
 
 /* Samples without a label are computed, not counted. */
 static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int32_t *labels,
-                                   tally *sum, int64_t *confusion)
+                                   tally *sum, const tutti_tables *tables)
 {
     for (int i = 0; i < batch->count; i++) {
         const int label = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
@@ -46,11 +53,12 @@ static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int
     }
     tutti_model *model = tutti_session_model(run->session);
     TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, labels));
-    add_batch(run, batch, labels, sum, confusion);
+    add_batch(run, batch, labels, sum, tables);
     return TUTTI_OK;
 }
 
-static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum, int64_t *confusion)
+static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum,
+                                 const tutti_tables *tables)
 {
     tutti_loader *loader = NULL;
     int32_t *labels = NULL;
@@ -67,7 +75,7 @@ static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum, 
     for (int64_t i = 0; s == TUTTI_OK && i < tutti_loader_steps(loader); i++) {
         tutti_batch batch;
         s = tutti_loader_next(loader, &batch);
-        if (s == TUTTI_OK) s = evaluate_batch(run, &batch, labels, sum, confusion);
+        if (s == TUTTI_OK) s = evaluate_batch(run, &batch, labels, sum, tables);
     }
     tutti_loader_destroy(&loader);
     tutti_free(labels);
@@ -105,13 +113,15 @@ tutti_split tutti_run_judge(const tutti_run *run)
 }
 
 tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluation *out,
-                                int64_t *confusion)
+                                const tutti_tables *tables)
 {
     tally sum = {0};
-    TUTTI_TRY(tutti_comm_agree(run->me.comm, evaluate_own(run, split, &sum, confusion)));
+    TUTTI_TRY(tutti_comm_agree(run->me.comm, evaluate_own(run, split, &sum, tables)));
     TUTTI_TRY(add_up(run, (int64_t *)&sum, (int64_t)(sizeof sum / sizeof(int64_t))));
     const int64_t classes = tutti_net_classes(run->net);
-    if (confusion) TUTTI_TRY(add_up(run, confusion, classes * classes));
+    const int64_t each = (int64_t)(sizeof(tutti_class_count) / sizeof(int64_t));
+    if (tables) TUTTI_TRY(add_up(run, (int64_t *)tables->classes, classes * each));
+    if (tables && tables->confusion) TUTTI_TRY(add_up(run, tables->confusion, classes * classes));
     if (!sum.samples && run->me.rank == 0)
         tutti_warn(&run->log, "every sample to %s on is damaged: there is no accuracy",
                    split == TUTTI_SPLIT_VAL ? "validate" : "test");
@@ -121,7 +131,6 @@ tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluat
         .loss = sum.infinite ? INFINITY : ldexp((double)sum.loss, -LOSS_BITS) / n,
         .top1 = (double)sum.hits1 / n,
         .top5 = (double)sum.hits5 / n,
-        .confusion = confusion,
     };
     return TUTTI_OK;
 }

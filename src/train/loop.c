@@ -465,7 +465,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
 tutti_status tutti_train(const tutti_train_options *options, tutti_train_result *result)
 {
     tutti_run run;
-    tutti_status s = tutti_run_open(&run, options, false);
+    tutti_status s = tutti_run_open(&run, options, TUTTI_RUN_TRAINS);
     *result =
         (tutti_train_result){.rank = run.me.rank, .ranks = run.me.size, .was_said = run.was_said};
     if (s != TUTTI_OK) return s;

@@ -94,10 +94,11 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     d.seed = (uint64_t)run->settings.seed;
     d.augment = run->settings.augment;
     d.skip_bad = run->settings.skip_bad;
+    d.asks = run->use == TUTTI_RUN_ASKS;
     d.log = &run->log;
     if (is_told) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
-    return is_told ? tutti_run_match_classes(run) : TUTTI_OK;
+    return is_told && tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
 }
 
 static tutti_status regroup(tutti_run *run)
@@ -333,14 +334,15 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
     return evaluates_only ? TUTTI_OK : prepare_training(run);
 }
 
-tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, bool evaluates_only)
+tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, tutti_run_use use)
 {
     *run = (tutti_run){
+        .use = use,
         .options = &run->filled,
         .filled = *options,
         .log = options->log,
         .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
-    const tutti_status s = tutti_run_conclude(run, open_parts(run, evaluates_only));
+    const tutti_status s = tutti_run_conclude(run, open_parts(run, use != TUTTI_RUN_TRAINS));
     run->log.level = options->log.level;
     if (s != TUTTI_OK) tutti_run_close(run);
     return s;

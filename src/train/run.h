@@ -13,7 +13,9 @@
  *   about.c         what a model's file tells about itself
  *   trained.c       whether that fits what it is used for
  *   test.c          testing a trained net
- *   predict.c       asking it about files
+ *   predict.c       asking it about files and samples
+ *   answers.c       what it says
+ *   figures.c       what a test found: classes, confusions, JSON
  */
 #ifndef TUTTI_TRAIN_RUN_H
 #define TUTTI_TRAIN_RUN_H
@@ -53,7 +55,14 @@ typedef struct tutti_run_times {
     double steady_data; /* ... of which waiting for data */
 } tutti_run_times;
 
+typedef enum tutti_run_use {
+    TUTTI_RUN_TRAINS,
+    TUTTI_RUN_TESTS, /* has no exchanges, no loader of training samples and less memory */
+    TUTTI_RUN_ASKS   /* likewise; about files, or samples that need no labels */
+} tutti_run_use;
+
 typedef struct tutti_run {
+    tutti_run_use use;
     const tutti_train_options *options; /* 'filled': as given, filled up with what a run that goes
                                          * on was doing */
     tutti_train_options filled;
@@ -84,10 +93,9 @@ typedef struct tutti_run {
 
 /* ---- run.c ---- */
 
-/* Collective. On failure everything is closed again. A run that only evaluates has no exchanges,
- * no loader of training samples and less memory. */
+/* Collective. On failure everything is closed again. */
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
-                            bool evaluates_only) TUTTI_MUST_CHECK;
+                            tutti_run_use use) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
 
 /* The part of the FMA peak that so many samples a second take, of the operations that are really
@@ -141,19 +149,35 @@ tutti_status tutti_run_load_weights(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* ---- evaluate.c ---- */
 
+/* Of one class: samples that are of it, that were taken for it, and both. */
+typedef struct tutti_class_count {
+    int64_t support, answered, right;
+} tutti_class_count;
+
+/* What an evaluation counts class by class, all zero before; on every rank the same after. */
+typedef struct tutti_tables {
+    tutti_class_count *classes; /* [classes] */
+    int64_t *confusion;         /* [truth][answer]; NULL: there are too many */
+} tutti_tables;
+
 typedef struct tutti_evaluation {
     int64_t samples;
     double loss, top1, top5;
-    int64_t *confusion; /* [truth][answer], or NULL */
 } tutti_evaluation;
 
 /* By which samples checkpoints are judged: those for validation, where there are any. */
 tutti_split tutti_run_judge(const tutti_run *run);
 
-/* Collective. 'confusion' (classes x classes zeros, or NULL) is filled in on every rank. Where all
- * samples are damaged (with --skip-bad) there are 0, rank 0 says so, and the rest is NaN. */
+/* Collective. 'tables' may be NULL. Where all samples are damaged (with --skip-bad) there are 0,
+ * rank 0 says so, and the rest is NaN. */
 tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluation *evaluation,
-                                int64_t *confusion) TUTTI_MUST_CHECK;
+                                const tutti_tables *tables) TUTTI_MUST_CHECK;
+
+/* ---- figures.c ---- */
+
+/* Shows what a test found, for people or as one JSON object. */
+tutti_status tutti_figures_show(const tutti_run *run, const tutti_evaluation *evaluation,
+                                const tutti_tables *tables) TUTTI_MUST_CHECK;
 
 /* ---- report.c ---- */
 
