@@ -40,7 +40,7 @@ static void turn(sim_rank *r)
 
 /* ---- what stands in for the arithmetic ---- */
 
-static void compute(void *user, int layer, tutti_layer_pass pass)
+static void compute(void *user, int layer, tutti_layer_pass pass, double part)
 {
     sim_rank *r = user;
     if (pass != TUTTI_PASS_FORWARD && r->turns == tutti_session_steps(r->session)) turn(r);
@@ -48,7 +48,7 @@ static void compute(void *user, int layer, tutti_layer_pass pass)
     const double seconds[] = {[TUTTI_PASS_FORWARD] = t->forward,
                               [TUTTI_PASS_WEIGHTS] = t->weights,
                               [TUTTI_PASS_DATA] = t->data};
-    sim_compute(r, seconds[pass]);
+    sim_compute(r, part * seconds[pass]);
 }
 
 static void copy(void *user, size_t floats)

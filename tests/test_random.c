@@ -1,5 +1,5 @@
 /* Random nets: the losses and gradients of the plain reference, and the same bits with every
- * instruction set, number of threads and workers, split and size of caches.
+ * instruction set, number of threads, workers and passes, split and size of caches.
  *
  *     test_random [--seed N] [--seconds S | --count N] [--print]
  *
@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "agree.h"
+#include "nn/passes.h"
 #include "plan/plan.h"
 #include "random_net.h"
 #include "workers.h"
@@ -64,6 +65,9 @@ static variant choose_variant(const random_net *net, const batch *b, random_numb
     v.options.caches = caches[random_below(numbers, 3)];
     v.options.late = random_below(numbers, net->layer_count + 1);
     choose_groups(net, b->net, &v, numbers);
+    const tutti_sharing sharing = {BATCH, GRAINS, v.workers, 0};
+    const int least = tutti_passes_least(b->net, &sharing);
+    if (random_below(numbers, 3)) v.options.micro_batch = least + random_below(numbers, 4);
     return v;
 }
 
@@ -155,8 +159,10 @@ static int explain(void **state)
     if (!t->busy) return 0;
     printf("\n%s", t->net.text);
     if (v->workers) {
-        printf("with %s kernels, %d workers of %d threads, %d late layers, caches of %zu, groups",
-               v->options.row->name, v->workers, v->threads, v->options.late, v->options.caches.l1);
+        printf("with %s kernels, %d workers of %d threads, micro-batch %d, %d late layers, caches "
+               "of %zu, groups",
+               v->options.row->name, v->workers, v->threads, v->options.micro_batch,
+               v->options.late, v->options.caches.l1);
         for (int i = 0; i < t->net.layer_count; i++) printf(" %d", v->groups[i]);
         printf("\n");
     }

@@ -43,6 +43,19 @@ static void choose_groups(const tutti_net *net, int workers, int variant, int *g
     }
 }
 
+/* In one pass, and in several. */
+static void check_passes(const batch *b, const whole *all, int workers, const int *groups)
+{
+    for (int micro_batch = 0; micro_batch <= 3; micro_batch += 3) {
+        tutti_model_options o = b->options;
+        o.micro_batch = micro_batch;
+        world w = {.batch = b, .options = &o, .workers = workers, .groups = groups};
+        run_world(&w);
+        compare_world(&w, all);
+        end_world(&w);
+    }
+}
+
 static void check_net(const char *text)
 {
     batch b = make_batch(text);
@@ -50,11 +63,8 @@ static void check_net(const char *text)
     for (int workers = 2; workers <= MAX_WORKERS; workers++)
         for (int variant = 0; variant < 4; variant++) {
             int groups[32];
-            world w = {.batch = &b, .options = &b.options, .workers = workers, .groups = groups};
             choose_groups(b.net, workers, variant, groups);
-            run_world(&w);
-            compare_world(&w, &all);
-            end_world(&w);
+            check_passes(&b, &all, workers, groups);
         }
     free_whole(&all);
     free_batch(&b);

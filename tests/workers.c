@@ -109,7 +109,7 @@ static tutti_status move(void *user, int index)
 /* How many samples a worker evaluates. Some have nothing to do, but the others need them. */
 static int evaluated(const world *w, int number)
 {
-    return number % 3 == 1 ? 0 : tutti_model_samples(w->models[number]) - number % 2;
+    return number % 3 == 1 ? 0 : tutti_model_most_samples(w->models[number]) - number % 2;
 }
 
 static void pass(const worker *self)

@@ -49,11 +49,17 @@ static void point_at_samples(const tutti_model *m, tutti_unit *unit, const tutti
             unit->in[k].x = tutti_input_form(m, unit, pass);
 }
 
+/* Of its first run, or its only one. */
+static int first_sample(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass)
+{
+    return unit->members > 1 ? tutti_unit_run(m, unit, pass, 0).first_sample : pass->first_sample;
+}
+
 tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass,
                            tutti_layer_pass which)
 {
     const tutti_kind *activation = unit->layer->activation;
-    const int n = tutti_unit_samples(unit, pass->n);
+    const int n = tutti_unit_samples(unit, pass->n), done = pass->first_sample - m->first_sample;
     point_at_samples(m, unit, pass);
     return (tutti_call){.exec = {m->options.row, m->options.team},
                         .layer = unit->layer,
@@ -64,7 +70,7 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .out = {n, unit->channels, unit->pixels},
                         .count = (size_t)n * unit->count,
                         .first_channel = unit->first_channel,
-                        .first_sample = unit->first_sample,
+                        .first_sample = first_sample(m, unit, pass),
                         .batch = m->options.batch,
                         .number = (int)(unit - m->units),
                         .seed = m->options.seed,
@@ -74,12 +80,12 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .in = unit->in,
                         .y = unit->y,
                         .dy = unit->dy,
-                        .statistics = unit->statistics,
+                        .statistics = unit->statistics ? unit->statistics[pass->number] : NULL,
                         .sums = unit->sums[which != TUTTI_PASS_FORWARD],
                         .param = unit->param,
                         .labels = pass->labels,
-                        .losses = m->losses,
-                        .beaten_by = m->beaten_by};
+                        .losses = m->losses + done,
+                        .beaten_by = m->beaten_by + done};
 }
 
 tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call, tutti_input *in)
@@ -94,13 +100,49 @@ tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call,
 
 /* ---- running ---- */
 
-static void compute(const tutti_unit *unit, const tutti_call *call)
+/* What a layer draws for a sample depends on the sample's place in the minibatch: where a pass has
+ * several runs of them, they are taken one by one. A layer that follows has one input. */
+static tutti_call call_of_run(const tutti_unit *unit, const tutti_call *call, const tutti_run *run,
+                              tutti_input *in)
+{
+    tutti_call own = *call;
+    const size_t at = (size_t)run->at * unit->count;
+    *in = *call->in;
+    in->x += at;
+    if (in->gate) in->gate += at;
+    if (in->dx) in->dx += at;
+    if (own.dy) own.dy += at;
+    own.y += at;
+    own.in = in;
+    own.out.n = run->samples;
+    own.count = (size_t)run->samples * unit->count;
+    own.first_sample = run->first_sample;
+    return own;
+}
+
+void tutti_unit_apply(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
+                      const tutti_call *call, void (*way)(const tutti_call *))
+{
+    if (unit->run_count == 1 || !pass->training || !unit->layer->kind->follows) {
+        way(call);
+        return;
+    }
+    for (int r = 0; r < unit->run_count; r++) {
+        const tutti_run run = tutti_unit_run(m, unit, pass, r);
+        tutti_input in;
+        const tutti_call own = call_of_run(unit, call, &run, &in);
+        if (run.samples) way(&own);
+    }
+}
+
+static void compute(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
+                    const tutti_call *call)
 {
     const tutti_kind *activation = call->layer->activation;
     tutti_call own = *call;
     tutti_input in;
     if (unit->sum) own.y = unit->sum;
-    call->layer->kind->forward(&own);
+    tutti_unit_apply(m, unit, pass, &own, call->layer->kind->forward);
     if (!activation || call->relu) return;
     const tutti_call after = tutti_activation_call(unit, call, &in);
     activation->forward(&after);
@@ -116,7 +158,7 @@ tutti_status tutti_unit_forward(tutti_model *m, tutti_unit *unit, const tutti_pa
     TUTTI_TRY(tutti_measure_forward(m, unit, pass));
     const double start = tutti_now();
     const tutti_call call = tutti_unit_call(m, unit, pass, TUTTI_PASS_FORWARD);
-    if (!tutti_unit_stand_in(m, unit, TUTTI_PASS_FORWARD)) compute(unit, &call);
+    if (!tutti_unit_stand_in(m, unit, pass, TUTTI_PASS_FORWARD)) compute(m, unit, pass, &call);
     if (pass->training) tutti_unit_computed(m, unit, TUTTI_PASS_FORWARD, start);
     return TUTTI_OK;
 }

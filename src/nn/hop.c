@@ -33,14 +33,9 @@ size_t tutti_hop_floats(const tutti_hop *hop)
 
 static tutti_status share_samples(const tutti_model *m, tutti_hop *hop)
 {
-    const tutti_model_options *o = &m->options;
-    const int first = o->worker / hop->members * hop->members;
+    const int first = m->options.worker / hop->members * hop->members;
     TUTTI_TRY(tutti_alloc(&hop->samples, (size_t)hop->members + 1, sizeof(int)));
-    for (int i = 0; i <= hop->members; i++) {
-        const int grain = tutti_share_begin(o->grains, o->workers, first + i);
-        hop->samples[i] = tutti_share_begin(o->batch, o->grains, grain);
-    }
-    for (int i = hop->members; i >= 0; i--) hop->samples[i] -= hop->samples[0];
+    tutti_model_places(m, first, hop->members, hop->samples);
     return TUTTI_OK;
 }
 

@@ -24,7 +24,7 @@ enum { TUTTI_MAX_HOPS = 2 };
 typedef struct tutti_hop {
     tutti_hop_kind kind;
     int groups, members, member;
-    int *samples;     /* [members + 1] member m has samples[m] .. samples[m+1]-1 of the group's */
+    int *samples;     /* [members + 1] member m has room from samples[m] to samples[m+1]-1 */
     size_t *features; /* [members + 1] and these floats of a row; not for SHARE */
     size_t row;       /* floats of a whole row */
     int leaves;       /* of the layer above, and how many roots of them this member has */

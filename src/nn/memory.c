@@ -129,7 +129,7 @@ static void plan_input(planner *p, int i, int edge)
 {
     tutti_model *m = p->model;
     const tutti_unit *unit = &m->units[i];
-    const size_t bytes = (size_t)m->samples * sizeof(float);
+    const size_t bytes = (size_t)m->most * sizeof(float);
     int *lease;
     size_t floats;
     if (tutti_unit_wants_tight(m, unit)) {
@@ -238,6 +238,8 @@ static void plan_own(planner *p, int i)
     const size_t scratch = scratch_bytes(unit);
     if (scratch) unit->scratch_lease[TUTTI_PASS_FORWARD] = new_lease(p, scratch, i, i);
     if (m->options.forward_only) return;
+    if (m->passes.count > 1 && unit->region.trained)
+        unit->spare_lease = new_lease(p, unit->region.trained * sizeof(float), latest, latest);
     if (unit->statistics) {
         unit->sums_lease[0] = new_lease(p, tutti_measures_bytes(unit), i, i);
         unit->sums_lease[1] = new_lease(p, tutti_measures_bytes(unit), later, later);
@@ -298,6 +300,7 @@ static void set_addresses(const planner *p)
         unit->sum = address(p, unit->sum_lease);
         unit->dy = address(p, unit->dy_lease);
         unit->saved = address(p, unit->saved_lease);
+        unit->spare = address(p, unit->spare_lease);
         unit->sums[0] = address(p, unit->sums_lease[0]);
         unit->sums[1] = address(p, unit->sums_lease[1]);
         for (int pass = 0; pass < TUTTI_PASSES; pass++)
@@ -310,7 +313,7 @@ static int most_leases(const tutti_model *m)
 {
     int count = 2;
     for (int i = 0; i < m->unit_count; i++) {
-        count += 9 + m->units[i].layer->input_count;
+        count += 10 + m->units[i].layer->input_count;
         for (int k = 0; k < m->units[i].layer->input_count; k++)
             count += 5 * m->units[i].edges[k].hop_count;
     }

@@ -59,21 +59,6 @@ static tutti_status check_options(const tutti_model_options *o)
     return TUTTI_OK;
 }
 
-/* The samples of grains first .. end-1 of the minibatch. */
-static int sample_of_grain(const tutti_model *m, int grain)
-{
-    return tutti_share_begin(m->options.batch, m->options.grains, grain);
-}
-
-static void share_samples(tutti_model *m)
-{
-    const tutti_model_options *o = &m->options;
-    m->first_grain = tutti_share_begin(o->grains, o->workers, o->worker);
-    m->grain_count = tutti_share_begin(o->grains, o->workers, o->worker + 1) - m->first_grain;
-    m->first_sample = sample_of_grain(m, m->first_grain);
-    m->samples = sample_of_grain(m, m->first_grain + m->grain_count) - m->first_sample;
-}
-
 static bool trains(const tutti_model *m, const tutti_layer *layer)
 {
     return tutti_layer_trains(m->net, layer);
@@ -98,70 +83,24 @@ static tutti_status init_edges(const tutti_model *m, tutti_unit *unit)
     return TUTTI_OK;
 }
 
-/* ---- how a layer is placed ---- */
-
-static void live_whole(const tutti_model *m, tutti_unit *unit)
-{
-    unit->groups = m->options.workers;
-    unit->members = 1;
-    unit->samples = m->samples;
-    unit->first_sample = m->first_sample;
-    unit->first_grain = m->first_grain;
-    unit->grain_count = m->grain_count;
-    unit->channels = unit->layer->out.c;
-    unit->count = tutti_shape_floats(unit->layer->out);
-}
-
-static void live_split(const tutti_model *m, tutti_unit *unit, int groups)
-{
-    const tutti_model_options *o = &m->options;
-    const int features = unit->layer->out.c, leaves = tutti_ceil_div(features, TUTTI_FC_LEAF);
-    unit->groups = groups;
-    unit->members = o->workers / groups;
-    unit->member = o->worker % unit->members;
-    const int group = o->worker / unit->members;
-    unit->first_grain = tutti_share_begin(o->grains, groups, group);
-    unit->grain_count = tutti_share_begin(o->grains, groups, group + 1) - unit->first_grain;
-    unit->first_sample = sample_of_grain(m, unit->first_grain);
-    unit->samples = sample_of_grain(m, unit->first_grain + unit->grain_count) - unit->first_sample;
-    unit->first_leaf = tutti_share_begin(leaves, unit->members, unit->member);
-    unit->end_leaf = tutti_share_begin(leaves, unit->members, unit->member + 1);
-    unit->first_channel = unit->first_leaf * TUTTI_FC_LEAF;
-    const int end = unit->end_leaf * TUTTI_FC_LEAF;
-    unit->channels = (end < features ? end : features) - unit->first_channel;
-    unit->count = tutti_round_up((size_t)unit->channels, TUTTI_BLOCK);
-}
-
-static tutti_status choose_life(const tutti_model *m, tutti_unit *unit)
-{
-    const tutti_layer *layer = unit->layer;
-    const int asked = m->options.groups ? m->options.groups[unit - m->units] : 0;
-    const int from = layer->from[0];
-    if (asked && asked != m->options.workers) {
-        TUTTI_TRY(tutti_layer_check_split(layer, m->options.workers, asked));
-        live_split(m, unit, asked);
-    } else if (layer->kind->follows && from >= 0 && m->units[from].members > 1)
-        live_split(m, unit, m->units[from].groups);
-    else live_whole(m, unit);
-    return TUTTI_OK;
-}
-
-static tutti_status init_grains(const tutti_model *m, tutti_unit *unit)
-{
-    unit->root_count = tutti_tree_roots(unit->roots, m->options.grains, unit->first_grain,
-                                        unit->first_grain + unit->grain_count);
-    TUTTI_TRY(tutti_alloc(&unit->grain_begin, (size_t)unit->grain_count + 1, sizeof(int)));
-    for (int g = 0; g <= unit->grain_count; g++)
-        unit->grain_begin[g] = sample_of_grain(m, unit->first_grain + g) - unit->first_sample;
-    return TUTTI_OK;
-}
-
 /* Floats of the rows that a unit with 'channels' of its output features has of a parameter. */
 static size_t held_floats(const tutti_unit *unit, const tutti_param *param)
 {
     tutti_weight_shape held = param->layout;
     if (unit->members > 1) held.k = unit->channels;
     return tutti_weight_blocked_count(&held);
+}
+
+/* Slots for the partial gradients that are kept from pass to pass. */
+static tutti_status init_gradients(tutti_model *m, tutti_unit *unit)
+{
+    const tutti_model_options *o = &m->options;
+    TUTTI_TRY(tutti_partials_init(&unit->partials, o->grains, unit->run_count, unit->run_cuts,
+                                  m->passes.count));
+    TUTTI_TRY(tutti_alloc(&unit->grain_begin, (size_t)o->grains + 1, sizeof *unit->grain_begin));
+    if (!o->forward_only)
+        m->gradient_floats += unit->region.trained * (size_t)tutti_partials_slots(&unit->partials);
+    return TUTTI_OK;
 }
 
 static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
@@ -176,12 +115,10 @@ static tutti_status init_parameters(tutti_model *m, tutti_unit *unit)
         if (param->role != TUTTI_KEPT) unit->region.trained += floats;
     }
     m->parameter_floats += unit->region.count;
-    TUTTI_TRY(init_grains(m, unit));
-    const size_t pointers = (size_t)layer->param_count, roots = (size_t)unit->root_count;
+    const size_t pointers = (size_t)layer->param_count;
     TUTTI_TRY(tutti_alloc(&unit->param, pointers, sizeof *unit->param));
-    TUTTI_TRY(tutti_alloc(&unit->gradients, roots * pointers, sizeof *unit->gradients));
-    if (!m->options.forward_only) m->gradient_floats += unit->region.trained * roots;
-    return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&unit->to, pointers, sizeof *unit->to));
+    return init_gradients(m, unit);
 }
 
 static tutti_status create_own(const tutti_model *m, tutti_unit *unit)
@@ -196,10 +133,10 @@ static tutti_status init_unit(tutti_model *m, int i)
 {
     tutti_unit *unit = &m->units[i];
     unit->layer = &m->net->layers[i];
-    unit->y_lease = unit->sum_lease = unit->dy_lease = unit->saved_lease = -1;
+    unit->y_lease = unit->sum_lease = unit->dy_lease = unit->saved_lease = unit->spare_lease = -1;
     for (int pass = 0; pass < TUTTI_PASSES; pass++) unit->scratch_lease[pass] = -1;
     unit->pixels = unit->layer->out.h * unit->layer->out.w;
-    TUTTI_TRY(choose_life(m, unit));
+    TUTTI_TRY(tutti_unit_place(m, unit));
     unit->late = i < m->options.late && trains(m, unit->layer) && unit->members == 1;
     TUTTI_TRY(init_edges(m, unit));
     TUTTI_TRY(init_parameters(m, unit));
@@ -216,19 +153,6 @@ static void set_parameters(const tutti_model *m, tutti_unit *unit)
     }
 }
 
-static void set_gradients(const tutti_model *m, tutti_unit *unit, float *gradient)
-{
-    const tutti_layer *layer = unit->layer;
-    unit->gradient = gradient;
-    for (int r = 0; r < unit->root_count; r++)
-        for (int i = 0; i < layer->param_count; i++) {
-            if (m->net->params[layer->first_param + i].role == TUTTI_KEPT) continue;
-            const size_t at = (size_t)(unit->param[i] - unit->param[0]);
-            unit->gradients[r * layer->param_count + i] =
-                gradient + (size_t)r * unit->region.trained + at;
-        }
-}
-
 static tutti_status take_parameters(tutti_model *m)
 {
     m->parameters = m->options.parameters;
@@ -241,8 +165,8 @@ static tutti_status take_parameters(tutti_model *m)
         tutti_unit *unit = &m->units[i];
         set_parameters(m, unit);
         if (!gradient || !unit->region.trained) continue;
-        set_gradients(m, unit, gradient);
-        gradient += unit->region.trained * (size_t)unit->root_count;
+        unit->gradient = gradient;
+        gradient += unit->region.trained * (size_t)tutti_partials_slots(&unit->partials);
     }
     TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
     TUTTI_TRY(tutti_alloc(&m->beaten_by, (size_t)m->samples, sizeof(int32_t)));
@@ -261,7 +185,7 @@ static tutti_status make(tutti_model **out, const tutti_net *net,
     m->measure_only = measure_only;
     m->tight_lease = m->blocked_lease = -1;
     m->unit_count = net->layer_count;
-    share_samples(m);
+    if ((s = tutti_model_share(m))) goto out;
     if ((s = tutti_alloc(&m->units, (size_t)m->unit_count, sizeof *m->units))) goto out;
     for (int i = 0; i < m->unit_count; i++)
         if ((s = init_unit(m, i))) goto out;
@@ -301,8 +225,10 @@ static void deinit_unit(tutti_unit *unit)
     tutti_measures_deinit(unit);
     tutti_free(unit->edges);
     tutti_free(unit->in);
+    tutti_partials_deinit(&unit->partials);
+    tutti_unit_displace(unit);
     tutti_free(unit->param);
-    tutti_free(unit->gradients);
+    tutti_free(unit->to);
     tutti_free(unit->grain_begin);
 }
 
@@ -314,6 +240,7 @@ void tutti_model_destroy(tutti_model **model)
     tutti_free(m->units);
     if (!m->options.parameters) tutti_free(m->parameters);
     if (!m->options.gradients) tutti_free(m->gradients);
+    tutti_passes_deinit(&m->passes);
     tutti_free(m->arena);
     tutti_free(m->moves);
     tutti_free(m->losses);
@@ -332,34 +259,57 @@ static tutti_status forward(tutti_model *m, const tutti_pass *pass)
     return TUTTI_OK;
 }
 
-/* Returns whether all are finite. */
-static bool sum_losses(tutti_model *m)
+/* Of the pass's grains. Returns whether all are finite. */
+static bool sum_losses(tutti_model *m, const int cuts[2])
 {
     bool finite = true;
-    for (int g = 0; g < m->grain_count; g++) {
-        const int begin = sample_of_grain(m, m->first_grain + g) - m->first_sample;
-        const int end = sample_of_grain(m, m->first_grain + g + 1) - m->first_sample;
-        m->grain_losses[g] = tutti_grain_loss(end - begin, m->losses + begin);
-        finite = finite && isfinite(m->grain_losses[g]);
+    for (int g = cuts[0]; g < cuts[1]; g++) {
+        const int begin = tutti_sharing_sample(&m->sharing, g) - m->first_sample;
+        const int end = tutti_sharing_sample(&m->sharing, g + 1) - m->first_sample;
+        double *loss = &m->grain_losses[g - m->first_grain];
+        *loss = tutti_grain_loss(end - begin, m->losses + begin);
+        finite = finite && isfinite(*loss);
     }
     return finite;
+}
+
+static tutti_status train_pass(tutti_model *m, const tutti_pass *pass, const int cuts[2])
+{
+    TUTTI_TRY(forward(m, pass));
+    if (!sum_losses(m, cuts)) tutti_model_find_nonfinite(m, pass);
+    return tutti_backward(m, pass);
 }
 
 tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *samples,
                                const int32_t *labels)
 {
-    const tutti_pass pass = {m->samples, true, step, samples, labels};
+    const int *cuts = tutti_passes_of(&m->passes, m->options.worker);
     TUTTI_ASSERT(!m->options.forward_only);
-    TUTTI_TRY(forward(m, &pass));
-    if (!sum_losses(m)) tutti_model_find_nonfinite(m, &pass);
-    return tutti_backward(m, &pass);
+    for (int p = 0; p < m->passes.count; p++) {
+        const int first = tutti_sharing_sample(&m->sharing, cuts[p]);
+        const int end = tutti_sharing_sample(&m->sharing, cuts[p + 1]);
+        const size_t done = (size_t)(first - m->first_sample);
+        const tutti_pass pass = {
+            .n = end - first,
+            .training = true,
+            .step = step,
+            .samples = samples + done * tutti_net_input_floats(m->net),
+            .labels = labels + done,
+            .number = p,
+            .first_sample = first,
+        };
+        TUTTI_TRY(train_pass(m, &pass, cuts + p));
+    }
+    return TUTTI_OK;
 }
 
 tutti_status tutti_model_evaluate(tutti_model *m, int n, const float *samples,
                                   const int32_t *labels)
 {
-    TUTTI_ASSERT(n <= m->samples);
-    return forward(m, &(tutti_pass){n, false, 0, samples, labels});
+    TUTTI_ASSERT(n <= m->most);
+    return forward(
+        m, &(tutti_pass){
+               .n = n, .samples = samples, .labels = labels, .first_sample = m->first_sample});
 }
 
 void tutti_unit_computed(const tutti_model *m, tutti_unit *unit, tutti_layer_pass pass,
@@ -393,6 +343,16 @@ int tutti_model_first_sample(const tutti_model *m)
 int tutti_model_samples(const tutti_model *m)
 {
     return m->samples;
+}
+
+int tutti_model_most_samples(const tutti_model *m)
+{
+    return m->most;
+}
+
+int tutti_model_passes(const tutti_model *m)
+{
+    return m->passes.count;
 }
 
 float *tutti_model_parameters(tutti_model *m)
@@ -431,14 +391,14 @@ tutti_region tutti_model_region(const tutti_model *m, int layer)
 int tutti_model_roots(const tutti_model *m, int layer, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS])
 {
     const tutti_unit *unit = &m->units[layer];
-    memcpy(roots, unit->roots, sizeof unit->roots);
-    return unit->root_count;
+    memcpy(roots, unit->partials.roots, sizeof unit->partials.roots);
+    return unit->partials.root_count;
 }
 
 float *tutti_model_gradient(tutti_model *m, int layer, int root)
 {
     const tutti_unit *unit = &m->units[layer];
-    return unit->gradient + (size_t)root * unit->region.trained;
+    return unit->gradient + (size_t)unit->partials.slots[root] * unit->region.trained;
 }
 
 const float *tutti_model_probabilities(const tutti_model *m)

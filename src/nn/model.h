@@ -6,7 +6,9 @@
  * sample tutti_share_begin(batch, grains, g). Worker w of W owns the grains from
  * tutti_share_begin(grains, W, w) on, and computes on their samples. The gradient of a layer is a
  * sum over grains in the order of base/tree.h; a worker has one partial gradient per root of its
- * run of grains (tutti_model_roots): one when W and grains are powers of two.
+ * run of grains (tutti_model_roots): one when W and grains are powers of two. It may compute them in
+ * several passes, each with its own forward and backward (nn/passes.h): hooks hear of gradients and
+ * released weights in the last one.
  *
  * Parameters are in one flat buffer, layer after layer as in nn/net.h; each layer's region is
  * contiguous, a multiple of 16 floats; padding is zero and stays zero (its gradient is zero). The
@@ -62,7 +64,8 @@ typedef struct tutti_model_hooks {
  * moves in the same order, but makes no kernels and leaves what it would compute to these. */
 typedef struct tutti_stand_in {
     void *user;
-    void (*compute)(void *user, int layer, tutti_layer_pass pass);
+    /* 'part' of the step's samples: 1 where it has one pass */
+    void (*compute)(void *user, int layer, tutti_layer_pass pass, double part);
     void (*copy)(void *user, size_t floats); /* before or after a move */
     /* SGD on that many parameters, by all threads or by the communication thread */
     void (*update)(void *user, size_t floats, bool by_comm_thread);
@@ -74,6 +77,7 @@ typedef struct tutti_model_options {
     tutti_caches caches;
     int batch, grains;   /* of the global minibatch */
     int workers, worker; /* this one's place; 1 and 0 for all of it */
+    int micro_batch;     /* samples of a worker in a pass, at most; 0: all (nn/passes.h) */
     bool forward_only;   /* no gradients, and much less memory */
     uint64_t seed;       /* of dropout */
     const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
@@ -102,7 +106,7 @@ void tutti_model_destroy(tutti_model **model);
 
 /* Bytes such a model takes, without taking them. */
 typedef struct tutti_model_bytes {
-    size_t parameters, gradients; /* gradients: all roots */
+    size_t parameters, gradients; /* gradients: all roots, and those kept between passes */
     size_t arena;                 /* activations, their gradients, kernels' scratch: reused */
     size_t separate;              /* what the arena would be if nothing were reused */
 } tutti_model_bytes;
@@ -114,6 +118,10 @@ const tutti_net *tutti_model_net(const tutti_model *model);
 /* This worker's samples of the minibatch: the place of the first, and how many. */
 int tutti_model_first_sample(const tutti_model *model);
 int tutti_model_samples(const tutti_model *model);
+
+/* It takes them in so many passes, of that many samples at most (nn/passes.h). */
+int tutti_model_passes(const tutti_model *model);
+int tutti_model_most_samples(const tutti_model *model);
 
 /* ---- parameters ---- */
 
@@ -174,14 +182,14 @@ void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows row
 tutti_status tutti_model_train(tutti_model *model, uint32_t step, const float *samples,
                                const int32_t *labels) TUTTI_MUST_CHECK;
 
-/* Forward only, without dropout, on n <= tutti_model_samples() samples; labels may be NULL. With
+/* Forward only, without dropout, on n <= tutti_model_most_samples() samples; labels may be NULL. With
  * split layers all members of a group must call it equally often; n may differ, and may be 0. */
 tutti_status tutti_model_evaluate(tutti_model *model, int n, const float *samples,
                                   const int32_t *labels) TUTTI_MUST_CHECK;
 
-/* What the last pass found, sample by sample: probabilities in rows of classes rounded up to 16,
- * losses, and how many classes scored above the label (0: top-1 hit). The last two only with
- * labels. */
+/* What the last evaluation or step found, sample by sample: probabilities in rows of classes
+ * rounded up to 16 (of a step only those of its last pass), losses, and how many classes scored
+ * above the label (0: top-1 hit). The last two only with labels. */
 const float *tutti_model_probabilities(const tutti_model *model);
 const float *tutti_model_losses(const tutti_model *model);
 const int32_t *tutti_model_beaten_by(const tutti_model *model);

@@ -27,36 +27,48 @@ static bool find_in_samples(const tutti_model *m, const tutti_pass *pass, tutti_
     const size_t each = tutti_net_input_floats(m->net), count = (size_t)pass->n * each;
     const size_t at = first_nonfinite(pass->samples, count);
     if (at == count) return false;
-    *found = (tutti_nonfinite){TUTTI_NONFINITE_SAMPLE, -1, m->first_sample + (int)(at / each)};
+    *found = (tutti_nonfinite){TUTTI_NONFINITE_SAMPLE, -1, pass->first_sample + (int)(at / each)};
     return true;
 }
 
+/* The sample of the minibatch with the first nonfinite one among rows of 'row' floats that the unit
+ * has of its samples; -1: all are finite. */
+static int find_in_rows(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
+                        const float *rows, size_t row)
+{
+    for (int r = 0; r < unit->run_count; r++) {
+        const tutti_run run = tutti_unit_run(m, unit, pass, r);
+        const size_t count = (size_t)run.samples * row;
+        const size_t at = first_nonfinite(rows + (size_t)run.at * row, count);
+        if (at < count) return run.first_sample + (int)(at / row);
+    }
+    return -1;
+}
+
 /* A layer with parameters keeps what it reads for its backward pass. */
-static bool find_in_arrivals(const tutti_unit *unit, tutti_nonfinite *found)
+static bool find_in_arrivals(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
+                             tutti_nonfinite *found)
 {
     const tutti_edge *edge = &unit->edges[0];
     if (!unit->region.count || !edge->hop_count || edge->from == TUTTI_NET_INPUT) return false;
     const tutti_hop *last = &edge->hops[edge->hop_count - 1];
-    const size_t count = tutti_hop_floats(last);
-    if (first_nonfinite(last->x, count) == count) return false;
+    if (find_in_rows(m, unit, pass, last->x, last->row) < 0) return false;
     *found = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, edge->from, -1};
     return true;
 }
 
-static bool find_in_unit(const tutti_model *m, const tutti_unit *unit, int n,
+static bool find_in_unit(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
                          tutti_nonfinite *found)
 {
     const int layer = (int)(unit - m->units);
-    const size_t own = unit->region.count, count = (size_t)n * unit->count;
+    const size_t own = unit->region.count;
     if (own && first_nonfinite(m->parameters + unit->region.offset, own) < own) {
         *found = (tutti_nonfinite){TUTTI_NONFINITE_PARAMETERS, layer, -1};
         return true;
     }
-    const size_t at = first_nonfinite(unit->y, count);
-    if (at == count) return false;
-    *found = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, layer,
-                               unit->first_sample + (int)(at / unit->count)};
-    return true;
+    const int sample = find_in_rows(m, unit, pass, unit->y, unit->count);
+    *found = (tutti_nonfinite){TUTTI_NONFINITE_OUTPUT, layer, sample};
+    return sample >= 0;
 }
 
 void tutti_model_find_nonfinite(tutti_model *m, const tutti_pass *pass)
@@ -69,8 +81,8 @@ void tutti_model_find_nonfinite(tutti_model *m, const tutti_pass *pass)
         tutti_unit *unit = &m->units[i];
         if (has_moves(unit)) alone = false;
         if (alone && tutti_unit_forward(m, unit, pass) != TUTTI_OK) break;
-        if (find_in_arrivals(unit, &m->nonfinite)) return;
-        if (find_in_unit(m, unit, tutti_unit_samples(unit, pass->n), &m->nonfinite)) return;
+        if (find_in_arrivals(m, unit, pass, &m->nonfinite)) return;
+        if (find_in_unit(m, unit, pass, &m->nonfinite)) return;
     }
     m->nonfinite = (tutti_nonfinite){TUTTI_NONFINITE_LOSS, -1, -1};
 }

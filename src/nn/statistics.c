@@ -6,7 +6,7 @@
 
 static int first_sample_of(const tutti_sharing *s, int worker)
 {
-    return tutti_share_begin(s->batch, s->grains, tutti_share_begin(s->grains, s->workers, worker));
+    return tutti_sharing_sample(s, tutti_share_begin(s->grains, s->workers, worker));
 }
 
 static int size_of(int batch, int group)
@@ -149,9 +149,8 @@ static tutti_status add_group(tutti_statistics *s, const tutti_sharing *sharing,
     return TUTTI_OK;
 }
 
-static tutti_status fill(tutti_statistics *s, const tutti_sharing *sharing, int group)
+static tutti_status fill(tutti_statistics *s, const tutti_sharing *sharing, int group, run own)
 {
-    const run own = run_of(sharing, sharing->worker);
     int room = 0;
     s->batch = sharing->batch;
     s->size = size_of(sharing->batch, group);
@@ -172,11 +171,11 @@ static tutti_status fill(tutti_statistics *s, const tutti_sharing *sharing, int 
 }
 
 tutti_status tutti_statistics_create(tutti_statistics **out, const tutti_sharing *sharing,
-                                     int group)
+                                     int group, int begin, int end)
 {
     tutti_statistics *s = NULL;
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
-    const tutti_status status = fill(s, sharing, group);
+    const tutti_status status = fill(s, sharing, group, (run){begin, end});
     if (status == TUTTI_OK) *out = s;
     else tutti_statistics_destroy(&s);
     return status;

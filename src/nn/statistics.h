@@ -23,7 +23,7 @@ typedef struct tutti_statistics_root {
 /* Who measures what, for one worker. */
 typedef struct tutti_statistics {
     int batch, size;              /* samples of the minibatch, and of a group */
-    int first_sample, samples;    /* of this worker */
+    int first_sample, samples;    /* of this worker, in a pass */
     int first_group, group_count; /* those that have some of them */
     int group_total;              /* of the minibatch */
     int members;                  /* workers next to each other that need each other's roots */
@@ -39,9 +39,16 @@ typedef struct tutti_sharing {
     int batch, grains, workers, worker;
 } tutti_sharing;
 
-/* 'group' samples are measured together, 0: the whole minibatch. */
+/* The first sample of a grain. */
+static inline int tutti_sharing_sample(const tutti_sharing *s, int grain)
+{
+    return tutti_share_begin(s->batch, s->grains, grain);
+}
+
+/* 'group' samples are measured together, 0: the whole minibatch. Of the worker's samples those from
+ * 'begin' to 'end'-1 of the minibatch: all of them, or whole groups. */
 tutti_status tutti_statistics_create(tutti_statistics **out, const tutti_sharing *sharing,
-                                     int group) TUTTI_MUST_CHECK;
+                                     int group, int begin, int end) TUTTI_MUST_CHECK;
 void tutti_statistics_destroy(tutti_statistics **statistics);
 
 /* Fails unless every group of the minibatch has two values or more of each channel. */

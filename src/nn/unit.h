@@ -1,5 +1,6 @@
 /* The inside of a model: one unit per layer. Shared by model.c (making one), memory.c (where
- * everything is placed), forward.c and backward.c (running it), tensor.c (its parameters). */
+ * everything is stored), place.c (who computes what), forward.c and backward.c (running it),
+ * tensor.c (its parameters). */
 #ifndef TUTTI_NN_UNIT_H
 #define TUTTI_NN_UNIT_H
 
@@ -7,7 +8,8 @@
 #include "nn/hop.h"
 #include "nn/kinds/kind.h"
 #include "nn/model.h"
-#include "nn/statistics.h"
+#include "nn/partials.h"
+#include "nn/passes.h"
 
 /* How one input gets to a unit, and the gradient by it back; what the unit's kind sees of it is the
  * tutti_input of the same number. */
@@ -21,6 +23,13 @@ typedef struct tutti_edge {
     tutti_hop hops[TUTTI_MAX_HOPS];
 } tutti_edge;
 
+/* Grains next to each other that a unit takes in one pass. */
+typedef struct tutti_run {
+    int first_grain, end_grain;
+    int first_sample, samples; /* of the minibatch */
+    int at;                    /* the first one's place among those that the unit has memory for */
+} tutti_run;
+
 typedef struct tutti_unit {
     const tutti_layer *layer;
     void *own;         /* of its kind */
@@ -29,7 +38,11 @@ typedef struct tutti_unit {
 
     int groups, members, member; /* members is 1 for a whole layer */
     int first_leaf, end_leaf;    /* of a split layer's features */
-    int samples, first_sample;   /* that it works on; the first one's place in the minibatch */
+    int samples;                 /* that it has memory for: of a pass, at most */
+    int run_count;               /* 1, or in a split layer of several passes one a member */
+    const int **run_cuts;        /* [run_count][passes + 1] their grains */
+    int *run_at;                 /* [run_count + 1] where each has its samples */
+    int all_cuts[2];             /* grains of the group, in one pass */
     int channels, pixels;        /* of the output, as far as it is here */
     int first_channel;
     size_t count; /* floats of a sample of the output */
@@ -37,14 +50,15 @@ typedef struct tutti_unit {
     bool late; /* its weight gradient comes at the end */
     tutti_region region;
     const float **param; /* [layer->param_count] */
-    float *gradient;     /* [roots][region.trained] */
-    float **gradients;   /* [roots][layer->param_count] */
-    int root_count;
-    tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
-    int first_grain, grain_count;
-    int *grain_begin; /* [grain_count + 1], counted from first_sample */
+    float *gradient;     /* [slots][region.trained] */
+    tutti_partials partials;
+    float *spare;     /* for a partial gradient that is added at once; NULL with one pass */
+    float **to;       /* [layer->param_count] room for pointers into one */
+    int *grain_begin; /* room for where the grains of a run begin */
 
-    tutti_statistics *statistics;    /* of a kind with groups, in training; else NULL */
+    tutti_statistics **statistics;   /* [passes] of a kind with groups, in training; else NULL; */
+                                     /* NULL for a pass that is empty */
+    int pass_count, slot_count;      /* of the statistics, and of slots of any of them */
     double *sums[2];                 /* their pairs, forward and backward */
     int sums_lease[2], sums_move[2]; /* -1 for none */
     size_t *sums_cuts;               /* [members + 1] of the moves, in floats */
@@ -52,8 +66,9 @@ typedef struct tutti_unit {
     float *y, *dy;
     float *sum;  /* what its activation reads again in the backward pass; NULL: y has it all */
     void *saved; /* of its kind */
-    void *scratch[TUTTI_PASSES]; /* one for each pass */
-    int y_lease, sum_lease, dy_lease, saved_lease, scratch_lease[TUTTI_PASSES]; /* -1 for none */
+    void *scratch[TUTTI_PASSES]; /* one for each way through it */
+    int y_lease, sum_lease, dy_lease, saved_lease, spare_lease;
+    int scratch_lease[TUTTI_PASSES]; /* -1 for none */
 
     tutti_layer_times times;
 } tutti_unit;
@@ -68,7 +83,10 @@ struct tutti_model {
     tutti_model_options options;
     int unit_count;
     tutti_unit *units;
+    tutti_sharing sharing;
+    tutti_passes passes;
     int samples, first_sample, first_grain, grain_count; /* of this worker */
+    int most;                                            /* samples, in a pass */
 
     float *parameters, *gradients;
     size_t parameter_floats, gradient_floats;
@@ -96,6 +114,8 @@ typedef struct tutti_pass {
     uint32_t step;
     const float *samples;
     const int32_t *labels;
+    int number;       /* among the passes of a step */
+    int first_sample; /* in the minibatch; in an evaluation the worker's first */
 } tutti_pass;
 
 /* Does its output end in a gate, whose derivative the readers apply? */
@@ -118,14 +138,30 @@ void tutti_model_find_nonfinite(tutti_model *model, const tutti_pass *pass);
 void tutti_unit_computed(const tutti_model *model, tutti_unit *unit, tutti_layer_pass pass,
                          double begin);
 
-/* Leaves the pass to the stand-in, if there is one. */
-static inline bool tutti_unit_stand_in(const tutti_model *model, const tutti_unit *unit,
-                                       tutti_layer_pass pass)
-{
-    const tutti_stand_in *stand_in = model->options.stand_in;
-    if (stand_in) stand_in->compute(stand_in->user, (int)(unit - model->units), pass);
-    return stand_in != NULL;
-}
+/* ---- place.c ---- */
+
+/* Divides the minibatch. */
+tutti_status tutti_model_share(tutti_model *model) TUTTI_MUST_CHECK;
+
+/* Decides which samples and features of its layer a unit computes. */
+tutti_status tutti_unit_place(const tutti_model *model, tutti_unit *unit) TUTTI_MUST_CHECK;
+void tutti_unit_displace(tutti_unit *unit); /* frees what that took */
+
+/* Where each of 'members' workers, from 'first' on, has its samples among theirs: at [members + 1].
+ * There is room for the largest pass of each. */
+void tutti_model_places(const tutti_model *model, int first, int members, int *at);
+
+/* Run number 'run' of the unit in a pass of training. */
+tutti_run tutti_unit_run(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass,
+                         int run);
+
+/* Nothing to compute here: its samples of this pass are none, or a stand-in takes care. */
+bool tutti_unit_rests(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass);
+
+/* Leaves its way through the unit to the stand-in, if there is one. Is there nothing to compute
+ * then? */
+bool tutti_unit_stand_in(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass,
+                         tutti_layer_pass which);
 
 /* ---- measure.c ---- */
 
@@ -164,6 +200,10 @@ tutti_call tutti_unit_call(const tutti_model *model, tutti_unit *unit, const tut
 /* The same for the activation after its sum: on its output, in place unless the unit keeps the sum.
  * 'in' is room for its input. */
 tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call, tutti_input *in);
+
+/* Calls one of the kind's functions, forward or backward_data. */
+void tutti_unit_apply(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass,
+                      const tutti_call *call, void (*way)(const tutti_call *));
 
 /* What must happen before the first layer, the layers one by one, all of them. */
 void tutti_prepare_input(tutti_model *model, const tutti_pass *pass);

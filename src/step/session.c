@@ -22,6 +22,7 @@ static tutti_model_options model_options(tutti_session *s)
         .caches = o->caches,
         .batch = o->batch,
         .grains = o->grains,
+        .micro_batch = o->micro_batch,
         .workers = s->size,
         .worker = s->rank,
         .forward_only = o->forward_only,

@@ -37,6 +37,7 @@ typedef struct tutti_session_options {
     tutti_exec exec;
     tutti_caches caches; /* a thread's share */
     int batch, grains;   /* of the minibatch of all ranks */
+    int micro_batch;     /* samples of a rank in a pass, at most; 0: all it has */
     const int *groups;   /* of each layer, 0 for a whole one; NULL when none is split */
     int late;            /* as in tutti_model_options */
     uint64_t seed;       /* of dropout */

@@ -1,4 +1,5 @@
-/* The test or validation set: each rank evaluates its places of every batch, each sample once.
+/* The test or validation set: each rank evaluates its places of every batch, each sample once, in as
+ * many passes as a step of training has, for ranks that share a layer must meet equally often.
  * Counts are integers, and the loss is added up in fixed point, so no order of adding can show. */
 #include "train/run.h"
 
@@ -24,22 +25,27 @@ static void count_answer(const tutti_tables *tables, int classes, int label, con
     if (tables->confusion) tables->confusion[(int64_t)label * classes + answer]++;
 }
 
-static void add_batch(const tutti_run *run, const tutti_batch *batch, const int32_t *labels,
-                      tally *sum, const tutti_tables *tables)
+/* Samples of a batch that are evaluated together. */
+typedef struct piece {
+    int first, count;
+} piece;
+
+static void add_piece(const tutti_run *run, const tutti_batch *batch, piece at,
+                      const int32_t *labels, tally *sum, const tutti_tables *tables)
 {
     const int classes = tutti_net_classes(run->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
     const tutti_model *model = tutti_session_model(run->session);
     const float *losses = tutti_model_losses(model), *p = tutti_model_probabilities(model);
     const int32_t *beaten_by = tutti_model_beaten_by(model);
-    for (int i = 0; i < batch->count; i++) {
-        if (batch->labels[i] == TUTTI_LABEL_NONE) continue;
+    for (int i = 0; i < at.count; i++) {
+        if (batch->labels[at.first + i] == TUTTI_LABEL_NONE) continue;
         sum->samples++;
         sum->hits1 += beaten_by[i] < 1;
         sum->hits5 += beaten_by[i] < 5;
         if (fabsf(losses[i]) < 1e6f) sum->loss += llrint(ldexp(losses[i], LOSS_BITS));
         else sum->infinite++;
-        if (tables) count_answer(tables, classes, labels[i], p + (size_t)i * row);
+        if (tables) count_answer(tables, classes, labels[at.first + i], p + (size_t)i * row);
     }
 }
 
@@ -52,8 +58,16 @@ static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int
         labels[i] = run->outputs ? run->outputs[label] : label;
     }
     tutti_model *model = tutti_session_model(run->session);
-    TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, labels));
-    add_batch(run, batch, labels, sum, tables);
+    const int most = tutti_model_most_samples(model);
+    const size_t stride = tutti_net_input_floats(run->net);
+    for (int p = 0, first = 0; p < tutti_model_passes(model); p++) {
+        const int left = batch->count - first;
+        const piece at = {first, left < most ? left : most};
+        const float *samples = batch->samples + (size_t)first * stride;
+        TUTTI_TRY(tutti_model_evaluate(model, at.count, samples, labels + first));
+        add_piece(run, batch, at, labels, sum, tables);
+        first += at.count;
+    }
     return TUTTI_OK;
 }
 

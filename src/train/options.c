@@ -254,18 +254,19 @@ tutti_status tutti_kept_compare(const tutti_kept *now, const tutti_state *was, c
 
 /* ---- the same everywhere? ---- */
 
-/* Options that are not the run's own, but decide when ranks meet: by text, or only by whether they
+/* Options that are not the run's own, but decide when ranks meet: by value, or only by whether they
  * are given. */
 static const struct meeting {
     const char *name;
     size_t option;
-    enum { BY_SWITCH, BY_TEXT, BY_BEING } type;
+    enum { BY_SWITCH, BY_NUMBER, BY_TEXT, BY_BEING } type;
 } meetings[] = {
     {"overlap", O(overlap), BY_SWITCH},
     {"priority", O(priority), BY_SWITCH},
     {"part-reduce", O(part_reduce), BY_TEXT},
     {"part-broadcast", O(part_broadcast), BY_TEXT},
     {"plan", O(plan), BY_TEXT},
+    {"micro-batch", O(micro_batch), BY_NUMBER},
     {"checkpoint-sync", O(checkpoint_sync), BY_SWITCH},
     {"run", O(run), BY_BEING},
     {"resume", O(resume), BY_BEING},
@@ -281,10 +282,16 @@ static bool travels(const char *name)
     return !r || r->type != NAME;
 }
 
-static const char *meeting_text(const struct meeting *m, const tutti_train_options *options)
+/* 'number' is room for one. */
+static const char *meeting_text(const struct meeting *m, const tutti_train_options *options,
+                                char number[24])
 {
     const void *field = (const char *)options + m->option;
     if (m->type == BY_SWITCH) return *(const bool *)field ? "on" : "off";
+    if (m->type == BY_NUMBER) {
+        snprintf(number, 24, "%d", *(const int *)field);
+        return number;
+    }
     const char *text = *(const char *const *)field;
     return !text ? "" : m->type == BY_TEXT ? text : "given";
 }
@@ -302,7 +309,7 @@ static tutti_status check_text(tutti_comm *comm, const char *what, const char *t
 static tutti_status name_the_difference(const tutti_kept *kept, const tutti_train_options *options,
                                         tutti_comm *comm)
 {
-    char what[64];
+    char what[64], number[24];
     for (int i = 0; i < kept->count; i++) {
         const tutti_state_option *o = &kept->list[i];
         snprintf(what, sizeof what, find_row(o->name) ? "--%s" : "the %s", o->name);
@@ -311,7 +318,7 @@ static tutti_status name_the_difference(const tutti_kept *kept, const tutti_trai
     }
     for (const struct meeting *m = meetings; m < meetings + MEETINGS; m++) {
         snprintf(what, sizeof what, "--%s", m->name);
-        TUTTI_TRY(check_text(comm, what, meeting_text(m, options)));
+        TUTTI_TRY(check_text(comm, what, meeting_text(m, options, number)));
     }
     return tutti_fail(TUTTI_MISMATCH, "the ranks have different options");
 }
@@ -321,11 +328,12 @@ tutti_status tutti_kept_check_same(const tutti_kept *kept, const tutti_train_opt
                                    tutti_comm *comm)
 {
     tutti_string all = {0};
+    char number[24];
     for (int i = 0; i < kept->count; i++)
         if (travels(kept->list[i].name))
             tutti_string_printf(&all, "%s=%s\n", kept->list[i].name, kept->list[i].value);
     for (const struct meeting *m = meetings; m < meetings + MEETINGS; m++)
-        tutti_string_printf(&all, "%s=%s\n", m->name, meeting_text(m, options));
+        tutti_string_printf(&all, "%s=%s\n", m->name, meeting_text(m, options, number));
     tutti_status s = tutti_comm_agree(comm, tutti_string_status(&all));
     if (s == TUTTI_OK) s = check_text(comm, "the options", all.data);
     tutti_string_deinit(&all);

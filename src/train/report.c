@@ -37,6 +37,17 @@ static void describe_plan(const tutti_run *run, char *out, size_t size)
     snprintf(out + used, size - used, "%s", used ? ", the rest data parallel" : "data parallel");
 }
 
+static void describe_batch(const tutti_run *run, char *out, size_t size)
+{
+    const tutti_model *model = tutti_session_model(run->session);
+    char passes[64] = "";
+    if (tutti_model_passes(model) > 1)
+        snprintf(passes, sizeof passes, " in %d passes of up to %d", tutti_model_passes(model),
+                 tutti_model_most_samples(model));
+    snprintf(out, size, "%d in all, %d on this rank%s, %d grains", run->settings.batch,
+             tutti_model_samples(model), passes, run->settings.grains);
+}
+
 static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
 {
     const bool warms_up = s->schedule.warmup.count > 0;
@@ -74,8 +85,7 @@ void tutti_run_show_header(tutti_run *run)
     snprintf(predicted, sizeof predicted, "%.4g ms a step, %s",
              run->forecast.prediction ? run->forecast.prediction->step_s * 1e3 : 0,
              run->forecast.note);
-    snprintf(batch, sizeof batch, "%d in all, %d on this rank, %d grains", s->batch,
-             tutti_model_samples(tutti_session_model(run->session)), s->grains);
+    describe_batch(run, batch, sizeof batch);
     describe_optimizer(s, optimizer, sizeof optimizer);
     describe_judge(run, judge, sizeof judge);
     snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",

@@ -193,6 +193,7 @@ static tutti_status create_session(tutti_run *run, bool evaluates_only)
         .caches = run->me.caches,
         .batch = s->batch,
         .grains = s->grains,
+        .micro_batch = run->options->micro_batch,
         .groups = run->forecast.plan ? run->forecast.plan->groups : NULL,
         .late = run->forecast.plan ? run->forecast.plan->late : 0,
         .seed = (uint64_t)s->seed,

@@ -58,6 +58,11 @@ def cases(folder):
     yield "4 ranks, mixed plan", 4, ["--threads", "1", "--plan", mixed], {}
     six = plan_file(folder, "fc4 hybrid groups=3\nfc5 hybrid groups=2")
     yield "6 ranks, mixed plan", 6, ["--threads", "1", "--plan", six], {}
+    for n in (1, 2, 3, 5):
+        yield f"{n} ranks, micro-batch", n, ["--threads", "1", "--micro-batch", "4"], {}
+    for n, plan in ((2, "model"), (4, mixed)):
+        yield (f"{n} ranks, {'model' if n == 2 else 'mixed plan'}, micro-batch", n,
+               ["--threads", "1", "--plan", plan, "--micro-batch", "4"], {})
     yield "3 ranks, no overlap", 3, ["--threads", "1", "--overlap", "off"], {}
     for reduce in ("direct", "halving"):
         yield f"4 ranks, {reduce}", 4, ["--threads", "1", "--part-reduce", reduce], {}
@@ -209,7 +214,8 @@ def check_batchnorm(folder):
     for group, cases in (
             ("all", ((2, []), (3, []), (5, ["--clip", "0.5"]), (8, ["--part-reduce", "direct"]))),
             ("6", ((4, []), (7, ["--part-broadcast", "bruck"]), (2, ["--plan", fc4]))),
-            ("9", ((4, ["--overlap", "off"]), (3, [])))):
+            ("9", ((4, ["--overlap", "off"]), (3, []), (1, ["--micro-batch", "9"]),
+                   (2, ["--micro-batch", "9"])))):
         options = [*net, "--bn-group", group]
         clipped = {}
         for ranks, extra in cases:

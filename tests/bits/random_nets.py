@@ -8,6 +8,7 @@ fails is shown with its net and the commands."""
 import argparse
 import pathlib
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -59,6 +60,8 @@ def way(tutti, folder, net, dice):
         path.write_text(net.plan(ranks, dice))
         plan = str(path)
     options = ["--plan", plan, "--threads", str(dice.choice((1, 1, 2)))]
+    if dice.random() < 0.5:
+        options += ["--micro-batch", str(dice.choice((2, 4, 5)))]
     if dice.random() < 0.2:
         options += ["--overlap", "off"]
     if dice.random() < 0.3:
@@ -66,6 +69,18 @@ def way(tutti, folder, net, dice):
         options += ["--part-reduce", dice.choice(algorithms)]
     isa = dice.choice(runs.rows(tutti))
     return ranks, options, {"TUTTI_ISA": isa, "OMP_WAIT_POLICY": "passive"}
+
+
+def train_as_advised(tutti, run, ranks, options, env):
+    """What is refused names the smallest micro-batch that works."""
+    try:
+        return runs.train(tutti, run, ranks, *options, env=env)
+    except AssertionError as refusal:
+        advice = re.search(r"(?s)exit 2: .*--micro-batch \d+: .*?--micro-batch (\d+)", str(refusal))
+        if not advice:
+            raise
+        options[options.index("--micro-batch") + 1] = advice[1]
+        return runs.train(tutti, run, ranks, *options, env=env)
 
 
 def compare(tutti, folder, net, dice):
@@ -80,7 +95,7 @@ def compare(tutti, folder, net, dice):
             ranks, options, env = way(tutti, folder, net, dice)
             commands[1:] = [["env", *(f"{k}={v}" for k, v in env.items()),
                              *runs.command(tutti, "other", ranks, *common, *options)]]
-            other = runs.train(tutti, folder / "other", ranks, *common, *options, env=env)
+            other = train_as_advised(tutti, folder / "other", ranks, [*common, *options], env)
             runs.same(one, other)
             shutil.rmtree(other)
     except (AssertionError, subprocess.SubprocessError) as problem:

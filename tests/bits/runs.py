@@ -31,7 +31,7 @@ def train(tutti, run, ranks, *options, env=None, timeout=600):
     done = subprocess.run(command(tutti, run, ranks, *options), env=dict(ENV, **(env or {})),
                           capture_output=True, text=True, timeout=timeout)
     if done.returncode:
-        raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
+        raise AssertionError(f"exit {done.returncode}: {done.stderr.strip()[-2000:]}")
     return run
 
 
