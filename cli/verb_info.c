@@ -9,7 +9,7 @@
 
 typedef struct info_options {
     const char *net;
-    int batch_size, threads;
+    int batch_size, micro_batch, threads;
     bool json, unrolled;
 } info_options;
 
@@ -18,6 +18,7 @@ typedef struct info_options {
 static const cli_option options[] = {
     {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, all nets are listed"},
     {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
+    {"micro-batch",  CLI_INT,  AT(micro_batch), 1, 1 << 24, .help = "samples in memory at a time", .otherwise = "all of a step's"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
     {"unrolled",     CLI_FLAG, AT(unrolled), .help = "print the net's text with every block's lines in its place"},
@@ -107,13 +108,14 @@ static void print_row(const tutti_layer_info *l, int batch, widths w)
 
 static void print_memory(const tutti_memory *m, int batch)
 {
-    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32];
-    printf("\nTraining on one node with batches of %d is expected to take %s:\n"
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32], passes[32] = "";
+    if (m->passes > 1) snprintf(passes, sizeof passes, " in %d passes", m->passes);
+    printf("\nTraining on one node with batches of %d%s is expected to take %s:\n"
            "  parameters %s, gradients %s, momentum %s,\n"
            "  activations and scratch %s (%s if no memory were reused), batches and program %s,\n"
            "  the copy that checkpoints are written from %s (none with --checkpoint-sync);\n"
            "  a data set that is kept in memory (idx, cifar10) comes on top\n",
-           batch, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
+           batch, passes, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
            bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
            bytes(m->data + m->program, g), bytes(m->snapshot, h));
 }
@@ -158,10 +160,10 @@ static json_t *layer_json(const tutti_layer_info *l)
 
 static json_t *memory_json(const tutti_memory *m)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "parameters",
-                     (json_int_t)m->parameters, "gradients", (json_int_t)m->gradients, "momentum",
-                     (json_int_t)m->momentum, "activations", (json_int_t)m->activations, "data",
-                     (json_int_t)m->data, "snapshot", (json_int_t)m->snapshot, "program",
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "passes", m->passes,
+                     "parameters", (json_int_t)m->parameters, "gradients", (json_int_t)m->gradients,
+                     "momentum", (json_int_t)m->momentum, "activations", (json_int_t)m->activations,
+                     "data", (json_int_t)m->data, "snapshot", (json_int_t)m->snapshot, "program",
                      (json_int_t)m->program, "peak", (json_int_t)m->peak, "separate",
                      (json_int_t)m->separate);
 }
@@ -211,7 +213,7 @@ static tutti_status show_net(const tutti_net *net, const info_options *o)
     if (o->unrolled) return tutti_net_print(net, stdout);
     tutti_status s = tutti_net_batch_size(net, &batch);
     if (o->batch_size) batch = o->batch_size;
-    if (s == TUTTI_OK) s = tutti_net_memory(net, batch, o->threads, &memory);
+    if (s == TUTTI_OK) s = tutti_net_memory(net, batch, o->micro_batch, o->threads, &memory);
     if (s == TUTTI_OK) (o->json ? print_net_json : print_net)(net, &memory, batch);
     return s;
 }

@@ -87,7 +87,7 @@ static const cli_option options[] = {
      .help = "data, model, auto, or a file from tutti plan --save"},
     {"micro-batch|micro-batch-size", CLI_INT, TO(micro_batch), 1, 1 << 24,
      .help = "samples of a rank in memory at a time: less memory, the same bits",
-     .otherwise = "all it has of a step"},
+     .otherwise = "all it has of a step, or what fits"},
     {"overlap",            CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
      .help = "communicate while computing"},
     {"priority",           CLI_CHOICE, AT(priority), .choices = "off|on", .fallback = "on",

@@ -58,7 +58,8 @@ typedef struct tutti_train_options {
 
     const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
     int micro_batch;                /* samples of a rank that are in memory at a time, in whole */
-                                    /* grains and statistics groups; 0: all of a step's */
+                                    /* grains and statistics groups; 0: all it has of a step, or */
+                                    /* as many as fit */
     bool overlap;                   /* false: communicate after computing, for comparisons */
     bool priority;                  /* false: gradients travel as they come, for comparisons */
     int threads;                    /* of this rank; 0: OMP_NUM_THREADS, else one per core */

@@ -52,7 +52,7 @@ static tutti_status suggested_share(const tutti_calibration *c, const tutti_net 
 static tutti_status fits(const tutti_calibration *c, const tutti_net *net, int samples, bool *out)
 {
     tutti_memory memory;
-    TUTTI_TRY(tutti_net_memory(net, samples, tutti_team_size(c->me.exec.team), &memory));
+    TUTTI_TRY(tutti_net_memory(net, samples, 0, tutti_team_size(c->me.exec.team), &memory));
     *out = (double)(memory.peak - memory.snapshot) < 0.8 * c->memory_free;
     return TUTTI_OK;
 }

@@ -45,7 +45,7 @@ static void compute_run(const job *j, int number, tutti_call *call)
 {
     tutti_unit *unit = j->unit;
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
-    const tutti_run run = tutti_unit_run(j->m, unit, j->pass, number);
+    const tutti_grain_run run = tutti_unit_run(j->m, unit, j->pass, number);
     const int count = tutti_tree_roots(roots, j->m->options.grains, run.first_grain, run.end_grain);
     for (int g = run.first_grain; g <= run.end_grain; g++)
         unit->grain_begin[g - run.first_grain] =

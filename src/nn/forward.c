@@ -102,8 +102,8 @@ tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call,
 
 /* What a layer draws for a sample depends on the sample's place in the minibatch: where a pass has
  * several runs of them, they are taken one by one. A layer that follows has one input. */
-static tutti_call call_of_run(const tutti_unit *unit, const tutti_call *call, const tutti_run *run,
-                              tutti_input *in)
+static tutti_call call_of_run(const tutti_unit *unit, const tutti_call *call,
+                              const tutti_grain_run *run, tutti_input *in)
 {
     tutti_call own = *call;
     const size_t at = (size_t)run->at * unit->count;
@@ -128,7 +128,7 @@ void tutti_unit_apply(const tutti_model *m, const tutti_unit *unit, const tutti_
         return;
     }
     for (int r = 0; r < unit->run_count; r++) {
-        const tutti_run run = tutti_unit_run(m, unit, pass, r);
+        const tutti_grain_run run = tutti_unit_run(m, unit, pass, r);
         tutti_input in;
         const tutti_call own = call_of_run(unit, call, &run, &in);
         if (run.samples) way(&own);

@@ -213,7 +213,9 @@ tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
     *bytes = (tutti_model_bytes){.parameters = m->parameter_floats * sizeof(float),
                                  .gradients = m->gradient_floats * sizeof(float),
                                  .arena = m->arena_bytes,
-                                 .separate = m->separate_bytes};
+                                 .separate = m->separate_bytes,
+                                 .samples = m->samples,
+                                 .passes = m->passes.count};
     tutti_model_destroy(&m);
     return TUTTI_OK;
 }

@@ -6,9 +6,9 @@
  * sample tutti_share_begin(batch, grains, g). Worker w of W owns the grains from
  * tutti_share_begin(grains, W, w) on, and computes on their samples. The gradient of a layer is a
  * sum over grains in the order of base/tree.h; a worker has one partial gradient per root of its
- * run of grains (tutti_model_roots): one when W and grains are powers of two. It may compute them in
- * several passes, each with its own forward and backward (nn/passes.h): hooks hear of gradients and
- * released weights in the last one.
+ * run of grains (tutti_model_roots): one when W and grains are powers of two. It may compute them
+ * in several passes, each with its own forward and backward (nn/passes.h): hooks hear of gradients
+ * and released weights in the last one.
  *
  * Parameters are in one flat buffer, layer after layer as in nn/net.h; each layer's region is
  * contiguous, a multiple of 16 floats; padding is zero and stays zero (its gradient is zero). The
@@ -109,6 +109,7 @@ typedef struct tutti_model_bytes {
     size_t parameters, gradients; /* gradients: all roots, and those kept between passes */
     size_t arena;                 /* activations, their gradients, kernels' scratch: reused */
     size_t separate;              /* what the arena would be if nothing were reused */
+    int samples, passes;          /* of this worker */
 } tutti_model_bytes;
 tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
                                  const tutti_model_options *options) TUTTI_MUST_CHECK;
@@ -182,8 +183,9 @@ void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows row
 tutti_status tutti_model_train(tutti_model *model, uint32_t step, const float *samples,
                                const int32_t *labels) TUTTI_MUST_CHECK;
 
-/* Forward only, without dropout, on n <= tutti_model_most_samples() samples; labels may be NULL. With
- * split layers all members of a group must call it equally often; n may differ, and may be 0. */
+/* Forward only, without dropout, on n <= tutti_model_most_samples() samples; labels may be NULL.
+ * With split layers all members of a group must call it equally often; n may differ, and may be
+ * 0. */
 tutti_status tutti_model_evaluate(tutti_model *model, int n, const float *samples,
                                   const int32_t *labels) TUTTI_MUST_CHECK;
 

@@ -37,7 +37,7 @@ static int find_in_rows(const tutti_model *m, const tutti_unit *unit, const tutt
                         const float *rows, size_t row)
 {
     for (int r = 0; r < unit->run_count; r++) {
-        const tutti_run run = tutti_unit_run(m, unit, pass, r);
+        const tutti_grain_run run = tutti_unit_run(m, unit, pass, r);
         const size_t count = (size_t)run.samples * row;
         const size_t at = first_nonfinite(rows + (size_t)run.at * row, count);
         if (at < count) return run.first_sample + (int)(at / row);

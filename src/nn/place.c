@@ -93,16 +93,16 @@ void tutti_unit_displace(tutti_unit *unit)
 
 /* ---- a pass ---- */
 
-tutti_run tutti_unit_run(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
-                         int run)
+tutti_grain_run tutti_unit_run(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass,
+                               int run)
 {
     const int *cuts = unit->run_cuts[run] + pass->number;
     const int first = tutti_sharing_sample(&m->sharing, cuts[0]);
-    return (tutti_run){.first_grain = cuts[0],
-                       .end_grain = cuts[1],
-                       .first_sample = first,
-                       .samples = tutti_sharing_sample(&m->sharing, cuts[1]) - first,
-                       .at = unit->run_at[run]};
+    return (tutti_grain_run){.first_grain = cuts[0],
+                             .end_grain = cuts[1],
+                             .first_sample = first,
+                             .samples = tutti_sharing_sample(&m->sharing, cuts[1]) - first,
+                             .at = unit->run_at[run]};
 }
 
 bool tutti_unit_rests(const tutti_model *m, const tutti_unit *unit, const tutti_pass *pass)

@@ -24,11 +24,11 @@ typedef struct tutti_edge {
 } tutti_edge;
 
 /* Grains next to each other that a unit takes in one pass. */
-typedef struct tutti_run {
+typedef struct tutti_grain_run {
     int first_grain, end_grain;
     int first_sample, samples; /* of the minibatch */
     int at;                    /* the first one's place among those that the unit has memory for */
-} tutti_run;
+} tutti_grain_run;
 
 typedef struct tutti_unit {
     const tutti_layer *layer;
@@ -152,8 +152,8 @@ void tutti_unit_displace(tutti_unit *unit); /* frees what that took */
 void tutti_model_places(const tutti_model *model, int first, int members, int *at);
 
 /* Run number 'run' of the unit in a pass of training. */
-tutti_run tutti_unit_run(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass,
-                         int run);
+tutti_grain_run tutti_unit_run(const tutti_model *model, const tutti_unit *unit,
+                               const tutti_pass *pass, int run);
 
 /* Nothing to compute here: its samples of this pass are none, or a stand-in takes care. */
 bool tutti_unit_rests(const tutti_model *model, const tutti_unit *unit, const tutti_pass *pass);

@@ -2,7 +2,7 @@
 #include <tutti/net.h>
 
 #include "base/team.h"
-#include "nn/model.h"
+#include "step/parts.h"
 
 enum {
     PROGRAM_BYTES = 19 << 20, /* code, libraries, stacks: measured on an idle run */
@@ -10,27 +10,55 @@ enum {
     SAVED = 2,                /* of each parameter: itself and its momentum */
 };
 
-tutti_status tutti_net_memory(const tutti_net *net, int batch, int threads, tutti_memory *out)
+static uint64_t data_bytes(const tutti_net *net, int samples)
+{
+    return (uint64_t)BATCHES * (uint64_t)samples * tutti_net_input_floats(net) * sizeof(float);
+}
+
+tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch, int threads,
+                              tutti_memory *out)
 {
     tutti_model_options options;
     tutti_model_bytes bytes;
     if (batch < 1) return tutti_fail(TUTTI_ARGUMENT, "a batch size of %d", batch);
     TUTTI_TRY(tutti_model_defaults(&options, batch));
+    options.micro_batch = micro_batch;
     TUTTI_TRY(tutti_team_create(&options.team, threads));
     const tutti_status s = tutti_model_measure(&bytes, net, &options);
     tutti_team_destroy(&options.team);
     TUTTI_TRY(s);
     *out = (tutti_memory){
+        .passes = bytes.passes,
         .parameters = bytes.parameters,
         .gradients = bytes.gradients,
         .momentum = bytes.parameters,
         .activations = bytes.arena,
-        .data = (uint64_t)BATCHES * (uint64_t)batch * tutti_net_input_floats(net) * sizeof(float),
+        .data = data_bytes(net, batch),
         .snapshot = SAVED * tutti_net_total(net).parameters * sizeof(float),
         .program = PROGRAM_BYTES,
         .separate = bytes.separate,
     };
     out->peak = out->parameters + out->gradients + out->momentum + out->activations + out->data +
                 out->snapshot + out->program;
+    return TUTTI_OK;
+}
+
+/* While a run evaluates it reads samples of two kinds ahead. Of parameters that all ranks hold each
+ * rank has its strip's part of the optimizer's state, and of the copy; messages take about one
+ * more. Split layers count as if nobody else held them. */
+tutti_status tutti_session_measure(const tutti_session_options *options, bool saves, uint64_t *out)
+{
+    tutti_session s = {.options = *options,
+                       .rank = tutti_comm_rank(options->comm),
+                       .size = tutti_comm_size(options->comm)};
+    tutti_model_bytes bytes;
+    const tutti_model_options model = tutti_session_model_options(&s);
+    TUTTI_TRY(tutti_model_measure(&bytes, options->net, &model));
+    const uint64_t kept = (uint64_t)tutti_optimizer_cost_of(&options->optimizer).states;
+    const uint64_t strip = bytes.parameters / (model.groups ? 1 : (uint64_t)s.size);
+    const uint64_t messages = s.size > 1 ? bytes.parameters : 0;
+    *out = PROGRAM_BYTES + bytes.parameters + bytes.gradients + bytes.arena +
+           2 * data_bytes(options->net, bytes.samples) + messages +
+           strip * (kept + (saves ? 1 + kept : 0));
     return TUTTI_OK;
 }

@@ -61,6 +61,10 @@ struct tutti_session {
     double exposed, computed;
 };
 
+/* ---- session.c ---- */
+
+tutti_model_options tutti_session_model_options(tutti_session *session);
+
 /* ---- sync.c ---- */
 
 tutti_status tutti_sync_create(tutti_session *session) TUTTI_MUST_CHECK;

@@ -13,7 +13,7 @@ static tutti_status agree(const tutti_session_options *o, tutti_status mine)
     return o->stand_in ? mine : tutti_comm_agree(o->comm, mine);
 }
 
-static tutti_model_options model_options(tutti_session *s)
+tutti_model_options tutti_session_model_options(tutti_session *s)
 {
     const tutti_session_options *o = &s->options;
     return (tutti_model_options){
@@ -50,14 +50,14 @@ static tutti_status share_memory(tutti_session *s)
 {
     tutti_model_bytes bytes = {0};
     if (!may_share(s)) return TUTTI_OK;
-    const tutti_model_options o = model_options(s);
+    const tutti_model_options o = tutti_session_model_options(s);
     TUTTI_TRY(tutti_comm_agree(s->options.comm, tutti_model_measure(&bytes, s->options.net, &o)));
     return tutti_common_create(&s->common, s->options.comm, bytes.parameters, bytes.gradients);
 }
 
 static tutti_status create_model(tutti_session *s)
 {
-    tutti_model_options o = model_options(s);
+    tutti_model_options o = tutti_session_model_options(s);
     if (s->common) {
         o.parameters = tutti_common_whole(s->common);
         o.gradients = tutti_common_own(s->common);

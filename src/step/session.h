@@ -11,6 +11,7 @@
  * Inside the room (parts.h):
  *
  *   session.c         the parts together: a step, questions
+ *   footprint.c       the memory it takes
  *   sync.c            each layer's parameters: the model's hooks and the exchanges behind them
  *   update.c          how parameters follow their gradient
  *   moves.c           data between layers that are placed differently
@@ -52,6 +53,11 @@ typedef struct tutti_session_options {
     const tutti_stand_in *stand_in;           /* a simulator's; NULL computes */
     bool forward_only; /* no steps: a model without gradients and exchanges, much less memory */
 } tutti_session_options;
+
+/* About what such a session takes to train on this rank, with the samples that are read ahead for
+ * it, in bytes, without taking it; 'saves': with the copy that checkpoints are written from. */
+tutti_status tutti_session_measure(const tutti_session_options *options, bool saves,
+                                   uint64_t *bytes) TUTTI_MUST_CHECK;
 
 /* Collective. Parameters are zero. */
 tutti_status tutti_session_create(tutti_session **out,

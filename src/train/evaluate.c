@@ -1,5 +1,5 @@
-/* The test or validation set: each rank evaluates its places of every batch, each sample once, in as
- * many passes as a step of training has, for ranks that share a layer must meet equally often.
+/* The test or validation set: each rank evaluates its places of every batch, each sample once, in
+ * as many passes as a step of training has, for ranks that share a layer must meet equally often.
  * Counts are integers, and the loss is added up in fixed point, so no order of adding can show. */
 #include "train/run.h"
 

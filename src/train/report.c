@@ -40,12 +40,14 @@ static void describe_plan(const tutti_run *run, char *out, size_t size)
 static void describe_batch(const tutti_run *run, char *out, size_t size)
 {
     const tutti_model *model = tutti_session_model(run->session);
+    const bool is_told = *run->micro_note;
     char passes[64] = "";
     if (tutti_model_passes(model) > 1)
         snprintf(passes, sizeof passes, " in %d passes of up to %d", tutti_model_passes(model),
                  tutti_model_most_samples(model));
-    snprintf(out, size, "%d in all, %d on this rank%s, %d grains", run->settings.batch,
-             tutti_model_samples(model), passes, run->settings.grains);
+    snprintf(out, size, "%d in all, %d on this rank%s%s%s%s, %d grains", run->settings.batch,
+             tutti_model_samples(model), passes, is_told ? " (" : "", run->micro_note,
+             is_told ? ")" : "", run->settings.grains);
 }
 
 static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
@@ -74,7 +76,7 @@ static void describe_judge(const tutti_run *run, char *out, size_t size)
 void tutti_run_show_header(tutti_run *run)
 {
     if (!run->progress) return;
-    char net[160], data[256], ranks[160], plan[512], batch[160], optimizer[800], length[128], n[32];
+    char net[160], data[256], ranks[160], plan[512], batch[256], optimizer[800], length[128], n[32];
     char predicted[256], judge[160];
     const tutti_settings *s = &run->settings;
     snprintf(net, sizeof net, "%s, %s parameters", run->net->name,

@@ -182,18 +182,17 @@ static tutti_status choose_plan(tutti_run *run)
     return tutti_forecast_init(&run->forecast, &question);
 }
 
-/* Collective. */
-static tutti_status create_session(tutti_run *run, bool evaluates_only)
+tutti_session_options tutti_run_session_options(const tutti_run *run, bool evaluates_only)
 {
     const tutti_settings *s = &run->settings;
-    const tutti_session_options o = {
+    return (tutti_session_options){
         .comm = run->me.comm,
         .net = run->net,
         .exec = run->me.exec,
         .caches = run->me.caches,
         .batch = s->batch,
         .grains = s->grains,
-        .micro_batch = run->options->micro_batch,
+        .micro_batch = evaluates_only ? 0 : run->options->micro_batch,
         .groups = run->forecast.plan ? run->forecast.plan->groups : NULL,
         .late = run->forecast.plan ? run->forecast.plan->late : 0,
         .seed = (uint64_t)s->seed,
@@ -208,6 +207,15 @@ static tutti_status create_session(tutti_run *run, bool evaluates_only)
         .trace = run->trace,
         .forward_only = evaluates_only,
     };
+}
+
+/* Collective. */
+static tutti_status create_session(tutti_run *run, bool evaluates_only)
+{
+    tutti_session_options o = tutti_run_session_options(run, evaluates_only);
+    if (evaluates_only) return tutti_session_create(&run->session, &o);
+    TUTTI_TRY(tutti_run_choose_micro_batch(run, &o));
+    o.micro_batch = run->micro_batch;
     return tutti_session_create(&run->session, &o);
 }
 
@@ -352,6 +360,7 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, 
 tutti_status tutti_run_conclude(tutti_run *run, tutti_status status)
 {
     if (status == TUTTI_OK || status == TUTTI_COMM || status == TUTTI_STALL) return status;
+    status = tutti_run_advise_memory(run, status);
     if (!run->me.comm || run->me.size == 1) return status;
     status = tutti_comm_survive(run->me.comm, status);
     if (run->me.rank == 0) tutti_error(&run->log, "%s", tutti_message());

@@ -2,6 +2,7 @@
  *
  *   run.c           opens and closes it: rank, net, data, plan, session
  *   plan_choice.c   the plan, and what is expected of it
+ *   micro.c         how many samples are in memory at a time
  *   loop.c          steps, and what is due between them
  *   saving.c        checkpoints while training goes on
  *   launcher.c      whether there is still somebody who started it
@@ -81,6 +82,9 @@ typedef struct tutti_run {
     int *outputs;       /* by the data set's label: the model's output of that name; NULL: as is */
     tutti_loader *loader;    /* of training samples */
     tutti_forecast forecast; /* of one that trains */
+    int micro_batch;         /* samples in memory at a time; 0: all that this rank has of a step */
+    char micro_note[128];    /* why, where that was not asked for */
+    uint64_t room; /* bytes that were free for this rank before it trained; 0: not known */
     tutti_session *session;
     tutti_keeper *keeper; /* NULL where nothing is read or written */
     tutti_score score;
@@ -97,6 +101,9 @@ typedef struct tutti_run {
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
                             tutti_run_use use) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
+
+/* What its session is created with, but for run->micro_batch. */
+tutti_session_options tutti_run_session_options(const tutti_run *run, bool evaluates_only);
 
 /* The part of the FMA peak that so many samples a second take, of the operations that are really
  * made. More than all of it shows that the peak was measured too low, on a busy machine, and raises
@@ -178,6 +185,17 @@ tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluat
 /* Shows what a test found, for people or as one JSON object. */
 tutti_status tutti_figures_show(const tutti_run *run, const tutti_evaluation *evaluation,
                                 const tutti_tables *tables) TUTTI_MUST_CHECK;
+
+/* ---- micro.c ---- */
+
+/* Collective. Sets micro_batch for a session that would otherwise be created with these options. A
+ * warning says when it will hardly fit. */
+tutti_status tutti_run_choose_micro_batch(tutti_run *run,
+                                          const tutti_session_options *session) TUTTI_MUST_CHECK;
+
+/* A run that trains and failed for want of memory, on any rank: the same failure, and which
+ * --micro-batch would do. Any other status stays. */
+tutti_status tutti_run_advise_memory(tutti_run *run, tutti_status status) TUTTI_MUST_CHECK;
 
 /* ---- report.c ---- */
 
