@@ -80,6 +80,7 @@ check-torch: all
 	@tools/setup torch
 	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
+	@/usr/bin/python3 tests/check_torch_ways.py $(BUILD)/tutti
 
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.

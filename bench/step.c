@@ -136,7 +136,7 @@ static tutti_status some_steps(subject *t, int count)
     tutti_batch batch;
     for (int i = 0; i < count; i++) {
         TUTTI_TRY(tutti_loader_next(t->loader, &batch));
-        const tutti_samples samples = {batch.samples, batch.labels};
+        const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
         TUTTI_TRY(tutti_session_step(t->session, &samples, 0, (tutti_note){0}, &news));
     }
     return TUTTI_OK;

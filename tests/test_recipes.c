@@ -131,7 +131,8 @@ static float *trained(const batch *b, const char *optimizer, bool decay_all, flo
     tutti_model *m = tutti_session_model(session);
     tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
     for (int i = 0; i < 3; i++)
-        must(tutti_session_step(session, &(tutti_samples){b->samples, b->labels}, 0.1,
+        must(tutti_session_step(session,
+                                &(tutti_samples){.values = b->samples, .labels = b->labels}, 0.1,
                                 (tutti_note){0}, &news));
     must(tutti_session_settle(session, &news));
     must(tutti_alloc(&copy, b->net->param_floats, sizeof(float)));

@@ -35,7 +35,7 @@ static int set_up(void **state)
     assert_int_equal(tutti_net_parse(&f.net, text, "t.net"), TUTTI_OK);
     for (int i = 0; i < BATCH * INPUTS; i++) f.values[i] = (float)((i * 37) % 19 - 9) / 9;
     for (int i = 0; i < BATCH; i++) f.labels[i] = i % CLASSES;
-    f.samples = (tutti_samples){f.values, f.labels};
+    f.samples = (tutti_samples){.values = f.values, .labels = f.labels};
     *state = &f;
     return 0;
 }

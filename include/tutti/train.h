@@ -32,19 +32,21 @@ typedef struct tutti_train_options {
     const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
     bool overwrite;   /* a run that is there already is moved to run.old, not refused */
 
-    int batch_size;          /* of all ranks together; 0: the net's [64] */
-    double epochs;           /* 0: the net's [10]; fractions are fine */
-    int64_t steps;           /* > 0: this many steps instead of epochs */
-    double lr;               /* < 0: the net's, or what is usual with the optimizer [0.01] */
-    double weight_decay;     /* < 0: likewise [0] */
-    int decay_all;           /* 0: biases and normalisation are left out of it [1] */
-    const char *optimizer;   /* "sgd", "adamw,beta2=0.99"; NULL: the net's ["sgd"] */
-    double momentum;         /* of sgd; < 0: the net's [0.9] */
-    int nesterov;            /* of sgd; < 0: the net's [0] */
-    const char *lr_schedule; /* NULL: the net's ["fixed"]; see train/schedule.h */
-    const char *warmup;      /* NULL: the net's [none]; "500steps", "1epoch" */
-    double clip;             /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
-    int64_t seed;            /* of everything random [0] */
+    int batch_size;            /* of all ranks together; 0: the net's [64] */
+    double epochs;             /* 0: the net's [10]; fractions are fine */
+    int64_t steps;             /* > 0: this many steps instead of epochs */
+    double lr;                 /* < 0: the net's, or what is usual with the optimizer [0.01] */
+    double weight_decay;       /* < 0: likewise [0] */
+    int decay_all;             /* 0: biases and normalisation are left out of it [1] */
+    const char *optimizer;     /* "sgd", "adamw,beta2=0.99"; NULL: the net's ["sgd"] */
+    double momentum;           /* of sgd; < 0: the net's [0.9] */
+    int nesterov;              /* of sgd; < 0: the net's [0] */
+    const char *lr_schedule;   /* NULL: the net's ["fixed"]; see train/schedule.h */
+    const char *warmup;        /* NULL: the net's [none]; "500steps", "1epoch" */
+    double clip;               /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
+    double label_smoothing;    /* 0 to 1, as in PyTorch; < 0: [0] */
+    const char *class_weights; /* "auto", a file, "none"; NULL: ["none"]; doc/RUNS.md */
+    int64_t seed;              /* of everything random [0] */
     int grains;           /* leaves of the sum over samples, a power of two; 0: by the batch size */
     const char *bn_group; /* samples that batchnorm layers take together: "32", "all"; NULL or */
                           /* "net": as the net says */

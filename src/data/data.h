@@ -111,6 +111,9 @@ tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed fr
  * one number after another. Filling is zero. This is what a model reads (nn/model.h). */
 size_t tutti_data_stride(const tutti_data *data);
 
+/* Adds to counts[label] for each training sample; counts has tutti_data_classes numbers. */
+tutti_status tutti_data_count_labels(tutti_data *data, int64_t *counts) TUTTI_MUST_CHECK;
+
 /* One line for people: "60000 + 10000 samples, 10 classes, 28x28x1, flip". */
 const char *tutti_data_description(const tutti_data *data);
 

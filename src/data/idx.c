@@ -205,11 +205,17 @@ static tutti_status idx_pixels(tutti_reader *r, tutti_split split, uint32_t id,
     return TUTTI_OK;
 }
 
+static int idx_label(const tutti_data *data, uint32_t id)
+{
+    return ((const idx_state *)data->state)->labels[TUTTI_SPLIT_TRAIN][id];
+}
+
 const tutti_source tutti_source_idx = {
     .kind = "idx",
     .open = idx_open,
     .close = idx_close,
     .pixels = idx_pixels,
+    .label = idx_label,
     .measure = tutti_measure_pictures,
 };
 
@@ -218,5 +224,6 @@ const tutti_source tutti_source_fashion = {
     .open = fashion_open,
     .close = idx_close,
     .pixels = idx_pixels,
+    .label = idx_label,
     .measure = tutti_measure_pictures,
 };

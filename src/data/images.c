@@ -343,9 +343,15 @@ static tutti_status images_pixels(tutti_reader *r, tutti_split split, uint32_t i
     return tutti_reader_decode(r, path, r->data->picture.channels, fit);
 }
 
+static int images_label(const tutti_data *data, uint32_t id)
+{
+    return ((const images_state *)data->state)->items[TUTTI_SPLIT_TRAIN].label[id];
+}
+
 const tutti_source tutti_source_images = {
     .kind = "images",
     .open = images_open,
     .close = images_close,
     .pixels = images_pixels,
+    .label = images_label,
 };

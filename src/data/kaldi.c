@@ -282,6 +282,22 @@ static tutti_status read_window(tutti_reader *r, const tutti_ark_matrix *m, int 
     return TUTTI_OK;
 }
 
+/* Of the sample whose window begins at frame 'begin'. */
+static int label_at(const kaldi_state *state, const kaldi_split *split, const tutti_utterance *it,
+                    int begin)
+{
+    const int centre = state->by_frame ? begin + state->window / 2 : 0;
+    return split->label ? split->label[it->label + (it->labels > 1 ? centre : 0)] : 0;
+}
+
+static int kaldi_label(const tutti_data *data, uint32_t id)
+{
+    const kaldi_state *state = data->state;
+    const kaldi_split *train = &state->split[TUTTI_SPLIT_TRAIN];
+    const tutti_utterance *it = utterance_of(train, id);
+    return label_at(state, train, it, first_frame(state, it, id, NULL));
+}
+
 static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t id,
                                   const uint32_t random[4], float *sample, int *label)
 {
@@ -290,9 +306,7 @@ static tutti_status kaldi_numbers(tutti_reader *r, tutti_split split, uint32_t i
     const tutti_utterance *it = utterance_of(&state->split[split], id);
     const int begin = first_frame(state, it, id, random), columns = data->frame;
     TUTTI_TRY(read_window(r, &it->matrix, begin, state->window, sample));
-    const int centre = state->by_frame ? begin + state->window / 2 : 0;
-    const int *labels = state->split[split].label;
-    *label = labels ? labels[it->label + (it->labels > 1 ? centre : 0)] : 0;
+    *label = label_at(state, &state->split[split], it, begin);
     for (int i = 0; i < state->window * columns; i++) {
         if (!isfinite(sample[i]))
             return tutti_fail(
@@ -361,6 +375,7 @@ const tutti_source tutti_source_kaldi = {
     .open = kaldi_open,
     .close = kaldi_close,
     .numbers = kaldi_numbers,
+    .label = kaldi_label,
     .measure = kaldi_measure,
     .unit = kaldi_unit,
     .sequence = kaldi_sequence,

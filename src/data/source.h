@@ -32,6 +32,8 @@ typedef struct tutti_source {
                             const uint32_t random[4], float *values, int *label);
     /* Fills mean and std from the training samples; NULL where the usual values will do. */
     tutti_status (*measure)(tutti_data *data);
+    /* The label of training sample 'id' as stored; NULL: it must be fetched to know. */
+    int (*label)(const tutti_data *data, uint32_t id);
     /* The number of what training sample 'id' is a part of, never less than that of the one before;
      * NULL: each stands for itself. Validation sets are drawn by these. */
     uint32_t (*unit)(const tutti_data *data, uint32_t id);

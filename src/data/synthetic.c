@@ -66,6 +66,11 @@ static uint32_t place_in_table(uint32_t what, uint32_t number)
     return tutti_random_below(&key, 0, TABLE);
 }
 
+static int synthetic_label(const tutti_data *data, uint32_t id)
+{
+    return (int)(id % (uint32_t)data->classes);
+}
+
 static tutti_status synthetic_numbers(tutti_reader *r, tutti_split split, uint32_t id,
                                       const uint32_t random[4], float *sample, int *label)
 {
@@ -74,7 +79,7 @@ static tutti_status synthetic_numbers(tutti_reader *r, tutti_split split, uint32
     const float *table = table_of(data);
     const tutti_sample_shape s = data->shape;
     const uint32_t count = (uint32_t)(s.channels * s.height * s.width);
-    *label = (int)(id % (uint32_t)data->classes);
+    *label = synthetic_label(data, id);
     const uint32_t noise = place_in_table(1 + split, id);
     const uint32_t pattern = place_in_table(3, (uint32_t)*label);
     for (uint32_t i = 0; i < count; i++)
@@ -87,4 +92,5 @@ const tutti_source tutti_source_synthetic = {
     .open = synthetic_open,
     .close = synthetic_close,
     .numbers = synthetic_numbers,
+    .label = synthetic_label,
 };

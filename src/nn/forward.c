@@ -84,6 +84,7 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .sums = unit->sums[which != TUTTI_PASS_FORWARD],
                         .param = unit->param,
                         .labels = pass->labels,
+                        .judging = &m->judging,
                         .losses = m->losses + done,
                         .beaten_by = m->beaten_by + done};
 }

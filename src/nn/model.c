@@ -168,6 +168,10 @@ static tutti_status take_parameters(tutti_model *m)
         unit->gradient = gradient;
         gradient += unit->region.trained * (size_t)tutti_partials_slots(&unit->partials);
     }
+    m->judging = (tutti_judging){
+        .targets = {.weights = m->options.class_weights, .smoothing = m->options.smoothing},
+        .first_sample = m->first_sample,
+        .divisor = m->options.batch};
     TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
     TUTTI_TRY(tutti_alloc(&m->beaten_by, (size_t)m->samples, sizeof(int32_t)));
     return tutti_alloc(&m->grain_losses, (size_t)m->grain_count, sizeof(double));
@@ -279,7 +283,15 @@ static tutti_status train_pass(tutti_model *m, const tutti_pass *pass, const int
 {
     TUTTI_TRY(forward(m, pass));
     if (!sum_losses(m, cuts)) tutti_model_find_nonfinite(m, pass);
+    if (m->options.hooks.divide)
+        TUTTI_TRY(m->options.hooks.divide(m->options.hooks.user, &m->judging.divisor));
     return tutti_backward(m, pass);
+}
+
+void tutti_model_mix(tutti_model *m, const int32_t *others, const float *shares)
+{
+    m->judging.targets.others = others;
+    m->judging.targets.shares = shares;
 }
 
 tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *samples,

@@ -56,6 +56,8 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
     tutti_layer_hook *start_move;       /* the move will be asked for soon: begin it if you can */
+    /* what the minibatch's loss is divided by, before the backward pass; NULL: its samples */
+    tutti_status (*divide)(void *user, double *divisor);
     /* a layer was computed, without moves and other hooks; by the clock of base/clock.h */
     void (*computed)(void *user, int layer, tutti_layer_pass pass, double begin, double end);
 } tutti_model_hooks;
@@ -75,12 +77,14 @@ typedef struct tutti_model_options {
     const tutti_kernels *row; /* borrowed, like everything here */
     tutti_team *team;         /* NULL is the caller alone */
     tutti_caches caches;
-    int batch, grains;   /* of the global minibatch */
-    int workers, worker; /* this one's place; 1 and 0 for all of it */
-    int micro_batch;     /* samples of a worker in a pass, at most; 0: all (nn/passes.h) */
-    bool forward_only;   /* no gradients, and much less memory */
-    uint64_t seed;       /* of dropout */
-    const int *groups;   /* for each layer, 0 for a whole one; NULL when no layer is split */
+    int batch, grains;          /* of the global minibatch */
+    int workers, worker;        /* this one's place; 1 and 0 for all of it */
+    int micro_batch;            /* samples of a worker in a pass, at most; 0: all (nn/passes.h) */
+    bool forward_only;          /* no gradients, and much less memory */
+    uint64_t seed;              /* of dropout */
+    double smoothing;           /* of labels, in training: kernel/targets.h */
+    const float *class_weights; /* likewise; NULL: all 1. Then hooks.divide gives their sum */
+    const int *groups;          /* for each layer, 0 for a whole one; NULL when no layer is split */
     int late; /* this many first layers, if whole, compute their weight gradients after all */
               /* gradients by inputs, the first layer's first: see plan/slack.h */
     float *parameters, *gradients; /* zeroed memory for them, which outlives the model; NULL: it */
@@ -175,6 +179,10 @@ void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows row
                              size_t end, const float *strip, float *torch);
 
 /* ---- running ---- */
+
+/* Before tutti_model_train, as long as it runs: labels of what this worker's samples were mixed
+ * with, and the part of their own in them. NULL: they are not mixed. */
+void tutti_model_mix(tutti_model *model, const int32_t *others, const float *shares);
 
 /* Forward, loss and backward of one step on this worker's samples. Samples are
  * tutti_net_input_floats apart; images of fewer than 16 channels are [h][w][c], all others

@@ -101,6 +101,7 @@ struct tutti_model {
     int move_count;
     tutti_named_move *moves;
 
+    tutti_judging judging;
     float *losses;
     int32_t *beaten_by;
     double *grain_losses;

@@ -3,6 +3,7 @@
 #define TUTTI_STEP_PARTS_H
 
 #include "kernel/ops.h"
+#include "kernel/targets.h"
 #include "step/session.h"
 
 /* Parameters that are updated alike: floats up to 'end' of a layer's region. */
@@ -44,6 +45,7 @@ typedef struct tutti_moves {
 } tutti_moves;
 
 typedef struct tutti_pulse tutti_pulse;
+typedef struct tutti_divisor tutti_divisor;
 
 struct tutti_session {
     tutti_session_options options;
@@ -55,9 +57,11 @@ struct tutti_session {
     int *sync_of; /* by layer, -1 for none */
     tutti_moves moves;
     tutti_pulse *pulse;
-    tutti_how how; /* of the step that is being computed */
-    int64_t step;  /* steps done */
-    double norm;   /* of the last step's gradient */
+    tutti_divisor *divisor; /* NULL: it is the number of samples */
+    double loss_divisor;    /* of the last step */
+    tutti_how how;          /* of the step that is being computed */
+    int64_t step;           /* steps done */
+    double norm;            /* of the last step's gradient */
     double exposed, computed;
 };
 
@@ -111,6 +115,37 @@ tutti_status tutti_moves_start(void *session, int index) TUTTI_MUST_CHECK;
 /* Collective. The Euclidean norm of the gradient whose sums the reduce exchanges left behind; the
  * same bits for any number of ranks and any plan. */
 tutti_status tutti_gradient_norm(tutti_session *session, double *norm) TUTTI_MUST_CHECK;
+
+/* ---- gather.c ---- */
+
+typedef struct tutti_gather {
+    tutti_exchange *exchange; /* NULL with one rank */
+    double *all;              /* [rank][stride] */
+    size_t *cuts;
+    size_t stride; /* doubles of a rank */
+} tutti_gather;
+
+tutti_status tutti_gather_create(tutti_gather *gather, const tutti_session *session,
+                                 const char *name, int doubles) TUTTI_MUST_CHECK;
+void tutti_gather_destroy(tutti_gather *gather);
+double *tutti_gather_of(const tutti_gather *gather, int rank);
+
+/* A sum over all grains: each rank puts the roots of its leaves, one a grain, at out[0] and on;
+ * what was gathered, 'place' doubles into each rank's, is joined in the order of the tree. */
+int tutti_gather_roots_most(const tutti_session *session); /* of any rank */
+void tutti_gather_put_roots(const tutti_session *session, const double *leaves, double *out);
+double tutti_gather_join_roots(const tutti_session *session, const tutti_gather *gather, int place);
+
+/* ---- divisor.c ---- */
+
+tutti_status tutti_divisor_create(tutti_session *session) TUTTI_MUST_CHECK;
+void tutti_divisor_destroy(tutti_divisor **divisor);
+
+/* Collective. Before the model's pass. */
+void tutti_divisor_start(tutti_session *session, const tutti_samples *samples);
+
+/* Collective. The model's hook. */
+tutti_status tutti_divisor_wait(void *session, double *divisor) TUTTI_MUST_CHECK;
 
 /* ---- pulse.c ---- */
 

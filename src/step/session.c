@@ -27,6 +27,8 @@ tutti_model_options tutti_session_model_options(tutti_session *s)
         .worker = s->rank,
         .forward_only = o->forward_only,
         .seed = o->seed,
+        .smoothing = o->smoothing,
+        .class_weights = o->class_weights,
         .groups = s->size > 1 ? o->groups : NULL,
         .late = o->late,
         .hooks = o->forward_only ? (tutti_model_hooks){0} : tutti_sync_hooks(s),
@@ -70,6 +72,7 @@ static tutti_status create_exchanges(tutti_session *s)
 {
     TUTTI_TRY(tutti_sync_create(s));
     TUTTI_TRY(tutti_moves_create(s));
+    TUTTI_TRY(tutti_divisor_create(s));
     return tutti_pulse_create(s);
 }
 
@@ -99,6 +102,7 @@ void tutti_session_destroy(tutti_session **session)
     tutti_session *s = *session;
     if (!s) return;
     tutti_pulse_destroy(&s->pulse);
+    tutti_divisor_destroy(&s->divisor);
     tutti_moves_destroy(s);
     tutti_sync_destroy(s);
     tutti_model_destroy(&s->model);
@@ -114,6 +118,8 @@ tutti_status tutti_session_step(tutti_session *s, const tutti_samples *samples, 
     const double start = tutti_now();
     s->exposed = 0;
     tutti_update_prepare(s, lr);
+    tutti_divisor_start(s, samples);
+    tutti_model_mix(s->model, samples->others, samples->shares);
     TUTTI_TRY(tutti_model_train(s->model, (uint32_t)s->step, samples->values, samples->labels));
     TUTTI_TRY(tutti_sync_finish(s));
     s->computed += tutti_now() - start - s->exposed;

@@ -16,6 +16,8 @@
  *   update.c          how parameters follow their gradient
  *   moves.c           data between layers that are placed differently
  *   gradient_norm.c   the norm of the gradient, for clipping
+ *   divisor.c         what the loss is divided by where classes have weights
+ *   gather.c          a few doubles of every rank, on all ranks
  *   pulse.c           what ranks tell each other about a step, one step later */
 #ifndef TUTTI_STEP_SESSION_H
 #define TUTTI_STEP_SESSION_H
@@ -36,12 +38,14 @@ typedef struct tutti_session_options {
     tutti_comm *comm;
     const tutti_net *net;
     tutti_exec exec;
-    tutti_caches caches; /* a thread's share */
-    int batch, grains;   /* of the minibatch of all ranks */
-    int micro_batch;     /* samples of a rank in a pass, at most; 0: all it has */
-    const int *groups;   /* of each layer, 0 for a whole one; NULL when none is split */
-    int late;            /* as in tutti_model_options */
-    uint64_t seed;       /* of dropout */
+    tutti_caches caches;        /* a thread's share */
+    int batch, grains;          /* of the minibatch of all ranks */
+    int micro_batch;            /* samples of a rank in a pass, at most; 0: all it has */
+    const int *groups;          /* of each layer, 0 for a whole one; NULL when none is split */
+    int late;                   /* as in tutti_model_options */
+    uint64_t seed;              /* of dropout */
+    double smoothing;           /* of labels: kernel/targets.h */
+    const float *class_weights; /* one a class; the loss is divided by their sum; NULL: all 1 */
     tutti_chosen_optimizer optimizer;
     double weight_decay;
     bool decay_all; /* false: not of parameters that are better left out (tutti_param) */
@@ -64,10 +68,13 @@ tutti_status tutti_session_create(tutti_session **out,
                                   const tutti_session_options *options) TUTTI_MUST_CHECK;
 void tutti_session_destroy(tutti_session **session); /* settled, or after a failure */
 
-/* What this rank brings into a step: its samples, as tutti_model_train wants them. */
+/* What this rank brings into a step: its samples, as tutti_model_train and tutti_model_mix want
+ * them. */
 typedef struct tutti_samples {
     const float *values;
     const int32_t *labels;
+    const int32_t *others;
+    const float *shares;
 } tutti_samples;
 
 /* What this rank has to say beside its losses. */

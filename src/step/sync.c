@@ -117,6 +117,7 @@ tutti_model_hooks tutti_sync_hooks(tutti_session *session)
                                .weights_released = weights_released,
                                .move = tutti_moves_carry_out,
                                .start_move = tutti_moves_start,
+                               .divide = tutti_divisor_wait,
                                .computed = computed};
 }
 

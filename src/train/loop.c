@@ -69,7 +69,7 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
     run->times.data_wait = tutti_now() - start;
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
-    const tutti_samples samples = {batch.samples, batch.labels};
+    const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
     const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
     TUTTI_TRY(tutti_session_step(run->session, &samples, rate_of(run, step), mine, news));
     run->times.stepping += tutti_now() - start;

@@ -40,6 +40,7 @@ static const row rows[] = {
     {"weight-decay",     REAL,   O(weight_decay),     S(weight_decay), 0, 0, false},
     {"decay-all",        SWITCH, O(decay_all),        S(decay_all),  0, 0, false},
     {"clip",             REAL,   O(clip),             S(clip),       0, 0, false},
+    {"label-smoothing",  REAL,   O(label_smoothing),  S(label_smoothing), 0, 0, false},
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
     {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
     {"shuffle",          SWITCH, O(shuffle),          S(shuffle),    0, 0, false},
@@ -50,6 +51,7 @@ static const row rows[] = {
     {"eval-every",       TEXT,   O(eval_every),       S(eval_text),  0, 0, true},
     {"keep",             WHOLE,  O(keep),             S(keep),       0, 0, true},
     {"patience",         WHOLE,  O(patience),         S(patience),   0, 0, true},
+    {"class-weights",    NAME,   O(class_weights),    0,             0, 0, true},
     {"data",             NAME,   O(data),             0,             0, 0, true},
 };
 // clang-format on
@@ -65,12 +67,15 @@ static const row *find_row(const char *name)
 /* Options that checkpoints of earlier versions do not know, and what they did. */
 static const tutti_state_option younger[] = {
     {"patience", "0"},
+    {"label-smoothing", "0"},
+    {"class-weights", ""},
+    {"class-weights-hash", "none"},
 };
 enum { YOUNGER = sizeof younger / sizeof *younger };
 
 /* What is no option, but makes runs differ all the same. */
-static const char data_hash_name[] = "data-hash", precision_name[] = "precision",
-                  arithmetic_name[] = "arithmetic";
+static const char data_hash_name[] = "data-hash", weights_hash_name[] = "class-weights-hash",
+                  precision_name[] = "precision", arithmetic_name[] = "arithmetic";
 
 /* ---- to texts ---- */
 
@@ -111,7 +116,7 @@ static tutti_status add_text(tutti_kept *kept, const char *name, const char *tex
 }
 
 static tutti_status fill(tutti_kept *kept, const tutti_train_options *options,
-                         const tutti_settings *settings, const char *data_hash)
+                         const tutti_settings *settings, const tutti_contents *contents)
 {
     char arithmetic[16];
     for (const row *r = rows; r < rows + ROWS; r++) {
@@ -120,17 +125,18 @@ static tutti_status fill(tutti_kept *kept, const tutti_train_options *options,
         TUTTI_TRY(add(kept, r->name, &value));
         if (r->state) kept->first = kept->count;
     }
-    TUTTI_TRY(add_text(kept, data_hash_name, data_hash));
+    TUTTI_TRY(add_text(kept, data_hash_name, contents->data));
+    TUTTI_TRY(add_text(kept, weights_hash_name, contents->class_weights));
     TUTTI_TRY(add_text(kept, precision_name, TUTTI_PRECISION));
     snprintf(arithmetic, sizeof arithmetic, "%d", TUTTI_ARITHMETIC);
     return add_text(kept, arithmetic_name, arithmetic);
 }
 
 tutti_status tutti_kept_init(tutti_kept *out, const tutti_train_options *options,
-                             const tutti_settings *settings, const char *data_hash)
+                             const tutti_settings *settings, const tutti_contents *contents)
 {
     *out = (tutti_kept){0};
-    const tutti_status s = fill(out, options, settings, data_hash);
+    const tutti_status s = fill(out, options, settings, contents);
     if (s != TUTTI_OK) tutti_kept_deinit(out);
     return s;
 }
@@ -220,6 +226,12 @@ static tutti_status other_run(const char *path, const char *name, const char *wa
                           "%s was trained on other data than --data names: give it the same to go "
                           "on, or start from it with --weights",
                           path);
+    if (!strcmp(name, weights_hash_name))
+        return tutti_fail(
+            TUTTI_OTHER_RUN,
+            "%s was trained with other class weights than --class-weights gives: leave "
+            "the option out to go on as it was, or start from it with --weights",
+            path);
     if (!find_row(name))
         return tutti_fail(TUTTI_OTHER_RUN,
                           "%s was trained by another version of this program, with %s %s, not %s: "
@@ -314,6 +326,7 @@ static tutti_status name_the_difference(const tutti_kept *kept, const tutti_trai
         const tutti_state_option *o = &kept->list[i];
         snprintf(what, sizeof what, find_row(o->name) ? "--%s" : "the %s", o->name);
         if (!strcmp(o->name, data_hash_name)) snprintf(what, sizeof what, "the data set");
+        if (!strcmp(o->name, weights_hash_name)) snprintf(what, sizeof what, "--class-weights");
         if (travels(o->name)) TUTTI_TRY(check_text(comm, what, o->value));
     }
     for (const struct meeting *m = meetings; m < meetings + MEETINGS; m++) {

@@ -17,10 +17,15 @@ typedef struct tutti_kept {
     int first; /* of those that state.json has no field of its own for */
 } tutti_kept;
 
-/* Of resolved options; 'data_hash' says which samples they are about. */
+/* What files hold that options name. */
+typedef struct tutti_contents {
+    const char *data, *class_weights; /* their hashes */
+} tutti_contents;
+
+/* Of resolved options. */
 tutti_status tutti_kept_init(tutti_kept *out, const tutti_train_options *options,
                              const tutti_settings *settings,
-                             const char *data_hash) TUTTI_MUST_CHECK;
+                             const tutti_contents *contents) TUTTI_MUST_CHECK;
 void tutti_kept_deinit(tutti_kept *kept); /* all zero is fine; leaves it so */
 
 /* Sets what is unset to what the run at 'path' was doing. Texts belong to 'was'. */

@@ -146,8 +146,11 @@ static tutti_status open_net_and_data(tutti_run *run, bool evaluates_only)
     if (!evaluates_only)
         TUTTI_TRY(tutti_settings_pace(&run->settings, run->options,
                                       tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)));
-    TUTTI_TRY(
-        tutti_kept_init(&run->kept, run->options, &run->settings, tutti_data_hash(run->data)));
+    if (!evaluates_only)
+        TUTTI_TRY(tutti_class_weights_init(&run->class_weights, run->options->class_weights,
+                                           run->data, tutti_net_classes(run->net)));
+    const tutti_contents contents = {tutti_data_hash(run->data), run->class_weights.hash};
+    TUTTI_TRY(tutti_kept_init(&run->kept, run->options, &run->settings, &contents));
     return tutti_run_compare_options(run);
 }
 
@@ -196,6 +199,8 @@ tutti_session_options tutti_run_session_options(const tutti_run *run, bool evalu
         .groups = run->forecast.plan ? run->forecast.plan->groups : NULL,
         .late = run->forecast.plan ? run->forecast.plan->late : 0,
         .seed = (uint64_t)s->seed,
+        .smoothing = s->label_smoothing,
+        .class_weights = run->class_weights.values,
         .optimizer = s->optimizer,
         .weight_decay = s->weight_decay,
         .decay_all = s->decay_all,
@@ -380,6 +385,7 @@ void tutti_run_close(tutti_run *run)
     tutti_forecast_deinit(&run->forecast);
     tutti_data_close(&run->data);
     tutti_net_destroy(&run->net);
+    tutti_class_weights_deinit(&run->class_weights);
     tutti_claim_close(&run->claim);
     tutti_free(run->outputs);
     tutti_about_close(&run->about);

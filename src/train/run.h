@@ -5,6 +5,7 @@
  *   micro.c         how many samples are in memory at a time
  *   loop.c          steps, and what is due between them
  *   saving.c        checkpoints while training goes on
+ *   class_weights.c how much each class counts in the loss
  *   launcher.c      whether there is still somebody who started it
  *   options.c       its options by name: kept, taken, compared
  *   checkpoints.c   what a run writes into its checkpoints and takes from one
@@ -31,6 +32,7 @@
 #include "step/rank.h"
 #include "step/session.h"
 #include "train/about.h"
+#include "train/class_weights.h"
 #include "train/options.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
@@ -80,6 +82,7 @@ typedef struct tutti_run {
     tutti_data *data;
     tutti_about *about; /* what the weights, or the run that goes on, tell; NULL: nothing */
     int *outputs;       /* by the data set's label: the model's output of that name; NULL: as is */
+    tutti_class_weights class_weights;
     tutti_loader *loader;    /* of training samples */
     tutti_forecast forecast; /* of one that trains */
     int micro_batch;         /* samples in memory at a time; 0: all that this rank has of a step */

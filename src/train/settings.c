@@ -16,6 +16,7 @@ tutti_train_options tutti_train_defaults(void)
         .weight_decay = -1,
         .decay_all = -1,
         .clip = -1,
+        .label_smoothing = -1,
         .seed = -1,
         .shuffle = -1,
         .augment = -1,
@@ -102,6 +103,7 @@ static void take_numbers(tutti_settings *out, const tutti_train_options *o)
     if (o->lr >= 0) out->lr = o->lr;
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
     if (o->clip >= 0) out->clip = o->clip;
+    out->label_smoothing = o->label_smoothing > 0 ? o->label_smoothing : 0;
     out->seed = o->seed > 0 ? o->seed : 0;
     out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
     out->patience = o->patience < 0 ? 0 : o->patience;

@@ -15,7 +15,7 @@ typedef struct tutti_settings {
     int patience; /* evaluations without a better one that end the run; 0: none do */
     int64_t seed;
     double epochs, usual_epochs; /* asked for, and suggested by the net */
-    double lr, weight_decay, clip;
+    double lr, weight_decay, clip, label_smoothing;
     tutti_chosen_optimizer optimizer;
     char optimizer_text[TUTTI_OPTIMIZER_TEXT];
     bool decay_all, shuffle, augment, dropout, skip_bad;

@@ -23,7 +23,8 @@ ODD = ["--batch-size", 16, "--grains", 4, "--seed", 3, "--steps", 8, "--lr", 0.1
        "fixed", "--warmup", "2steps", "--optimizer", "sgd,momentum=0.5", "--nesterov",
        "--weight-decay", 0.01, "--decay-all", "off", "--clip", 0.7, "--init", "xavier", "--shuffle",
        "off", "--augment", "off", "--dropout", "off", "--skip-bad", "--eval-every", "3steps",
-       "--checkpoint-every", "4steps", "--keep", 0]
+       "--checkpoint-every", "4steps", "--keep", 0, "--label-smoothing", 0.1,
+       "--class-weights", "auto"]
 
 
 def run(*words, **options):
@@ -100,6 +101,8 @@ def check_refusals(folder):
             (["--momentum", 0.9], "momentum=0.9"), (["--no-nesterov"], "nesterov=no"),
             (["--weight-decay", 0], "--weight-decay 0.01, not 0"),
             (["--decay-all", "on"], "--decay-all off, not on"), (["--clip", 0], "--clip 0.7, not 0"),
+            (["--label-smoothing", 0], "--label-smoothing 0.1, not 0"),
+            (["--class-weights", "none"], "other class weights than --class-weights"),
             (["--init", "he"], "--init xavier, not he"), (["--shuffle", "on"], "--shuffle off, not on"),
             (["--augment", "on"], "--augment off, not on"),
             (["--dropout", "on"], "--dropout off, not on"),

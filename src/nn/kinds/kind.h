@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "kernel/conv.h"
 #include "kernel/exec.h"
+#include "kernel/targets.h"
 #include "nn/net.h"
 
 /* One input of a layer in one pass. */
@@ -24,6 +25,13 @@ typedef struct tutti_input {
     float *dx;           /* NULL: not wanted */
     float *const *roots; /* a split layer's partial sums, instead of dx; NULL: the layer is whole */
 } tutti_input;
+
+/* How a loss judges samples in training. */
+typedef struct tutti_judging {
+    tutti_targets targets; /* but for labels; of the worker's samples, the first of which is */
+    int first_sample;      /* ... this one of the minibatch */
+    double divisor;        /* the minibatch's loss is the sum of its samples' divided by it */
+} tutti_judging;
 
 /* What a kind's functions get. Everything is borrowed and lasts as long as the call. */
 typedef struct tutti_call {
@@ -50,6 +58,7 @@ typedef struct tutti_call {
     float *const *gradient;                    /* the same of one root, all of it to be written */
     const tutti_grains *grains;                /* whose gradient that is */
     const int32_t *labels;                     /* of a loss; NULL: none */
+    const tutti_judging *judging;              /* of a loss */
     float *losses;                             /* one a sample */
     int32_t *beaten_by; /* classes that score above the label, one a sample */
 } tutti_call;

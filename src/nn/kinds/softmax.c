@@ -14,15 +14,39 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     return TUTTI_OK;
 }
 
+/* Of the samples of this call. */
+static tutti_targets targets_of(const tutti_call *c)
+{
+    tutti_targets t = c->judging->targets;
+    const int skipped = c->first_sample - c->judging->first_sample;
+    t.labels = c->labels;
+    if (t.others) t.others += skipped, t.shares += skipped;
+    return t;
+}
+
+/* Evaluations see labels alone. */
+static bool is_plain(const tutti_call *c)
+{
+    return !c->training || tutti_targets_are_plain(&c->judging->targets);
+}
+
 static void forward(const tutti_call *c)
 {
     tutti_softmax(c->exec, c->out, c->in->x, c->labels, c->y, c->labels ? c->losses : NULL);
     if (c->labels) tutti_label_rank(c->exec.team, c->out, c->in->x, c->labels, c->beaten_by);
+    if (is_plain(c)) return;
+    const tutti_targets targets = targets_of(c);
+    tutti_targets_loss(c->exec, c->out, c->in->x, &targets, c->losses);
 }
 
 static void backward_data(const tutti_call *c)
 {
-    tutti_softmax_backward(c->exec, c->out, c->y, c->labels, 1.0f / (float)c->batch, c->in->dx);
+    if (is_plain(c)) {
+        tutti_softmax_backward(c->exec, c->out, c->y, c->labels, 1.0f / (float)c->batch, c->in->dx);
+        return;
+    }
+    const tutti_targets targets = targets_of(c);
+    tutti_targets_backward(c->exec, c->out, c->y, &targets, 1 / c->judging->divisor, c->in->dx);
 }
 
 const tutti_kind tutti_kind_softmax = {

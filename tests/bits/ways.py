@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""recipes.py TUTTI: ways of training have the same bits on any number of ranks, also where a run was
+"""ways.py TUTTI: ways of training have the same bits on any number of ranks, also where a run was
 left in the middle and goes on; and each of them makes a difference."""
 import pathlib
 import shutil
@@ -18,6 +18,11 @@ BASE = ["--eval-every", "2steps", "--checkpoint-every", "3steps", "--keep", "0",
 # name: the options, and how to do without what they are about; runs are resumed at step 3
 CASES = {
     "one cycle": ([*SMALL, "--lr-schedule", "onecycle:0.4:10"], ["--lr-schedule", "fixed"]),
+    "smoothed labels": ([*SMALL, "--label-smoothing", "0.1"], ["--label-smoothing", "0"]),
+    "weights of classes": ([*SMALL, "--label-smoothing", "0.1", "--class-weights", "FILE"],
+                           ["--class-weights", "none"]),
+    "inverse frequencies": ([SMALL[0], "--data", "synthetic,train=300", *SMALL[3:], "--class-weights",
+                             "auto", "--clip", "1"], ["--class-weights", "none"]),
     "patience": ([*SMALL, "--lr", "0", "--patience", "2"], ["--patience", "0"]),
 }
 
@@ -31,6 +36,8 @@ def last(run):
 
 
 def check(folder, options, without):
+    (folder / "weights").write_text("".join(f"{0.1 + 0.03 * i}\n" for i in range(130)))
+    options = [str(folder / "weights") if word == "FILE" else word for word in options]
     one = train(folder / "one", 1, *options)
     for ranks in 2, 3, 4:
         yield f"{ranks} ranks", lambda ranks=ranks: same(
