@@ -1,7 +1,7 @@
 """The nets of models/*.net as PyTorch modules: an independent reader of the same text.
 
 build("vgg-a") -> (module, shape of a sample, classes). Parameters have the names of our
-checkpoints: conv1.weight, conv1.bias, ...
+checkpoints: conv1.weight, conv1.bias, ... groups(module, lr) are what an optimizer is to train.
 """
 import pathlib
 
@@ -127,6 +127,15 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.steps = []  # name, names of inputs, what to do with them
+        self.scales = {}  # by layer: of the learning rate
+
+    def train(self, mode=True):
+        """What is frozen keeps its running statistics, and uses them."""
+        super().train(mode)
+        for layer in self.children():
+            if any(not p.requires_grad for p in layer.parameters()):
+                layer.eval()
+        return self
 
     def add(self, name, inputs, does):
         if isinstance(does, nn.Module):
@@ -179,6 +188,18 @@ def add_layer(net, layer, kind, words, pairs, inputs, x, dropout):
     return layer
 
 
+def tune(net, layer, words, pairs):
+    net.scales[layer] = float(pairs.get("lr", 1))
+    if "frozen" in words:
+        getattr(net, layer).requires_grad_(False)
+
+
+def groups(net, lr):
+    """The parameters that are trained, with their rates."""
+    return [{"params": [p], "lr": lr * net.scales[name.rsplit(".", 1)[0]]}
+            for name, p in net.named_parameters() if p.requires_grad]
+
+
 def build(name, dropout=True):
     shape, layers = read(name if name.endswith(".net") else MODELS / f"{name}.net")
     net, names, given = Net(), ["input"], {"input": "input"}
@@ -190,6 +211,7 @@ def build(name, dropout=True):
         x = shapes[inputs[0]]
         given[layer] = add_layer(net, layer, kind, words, pairs, inputs, x, dropout)
         names.append(layer)
+        tune(net, layer, words, pairs)
         with torch.no_grad():
             shapes[given[layer]] = net.eval()(torch.zeros(1, *shape))
     return net.train(), shape, shapes[given[names[-1]]].shape[1]

@@ -49,6 +49,7 @@ typedef enum cli_type {
     CLI_U64,    /* uint64_t */
     CLI_REAL,   /* double */
     CLI_TEXT,   /* const char *, from the command line or the environment */
+    CLI_TEXTS,  /* cli_texts: a text; given again, one more behind a comma */
     CLI_CHOICE, /* int: the place of the word in 'choices', "auto|data|model" */
     CLI_REST    /* cli_list: all operands that are left; only the last operand can be one */
 } cli_type;
@@ -57,6 +58,11 @@ typedef struct cli_list {
     int count;
     const char *const *items;
 } cli_list;
+
+/* "" where none is given. */
+typedef struct cli_texts {
+    char joined[512];
+} cli_texts;
 
 /* A name in capitals is an operand, given by its place. Else "batch-size|mini-batch-size|b" is
  * --batch-size, also called --mini-batch-size and -b; '_' is as good as '-'. 'fallback' is the

@@ -126,6 +126,17 @@ static bool read_text(const cli_option *o, const char *word, void *field, const 
     return true;
 }
 
+static bool read_texts(const cli_option *o, const char *word, void *field, const cli_complaint *c)
+{
+    cli_texts *texts = field;
+    const size_t used = strlen(texts->joined), room = sizeof texts->joined - used;
+    (void)o;
+    if (!*word) return cli_complain(c, "the value is empty");
+    const int needs = snprintf(texts->joined + used, room, "%s%s", used ? "," : "", word);
+    return needs < (int)room || cli_complain(c, "'%.20s...' is longer than %zu characters in all",
+                                             texts->joined, sizeof texts->joined - 1);
+}
+
 static bool read_choice(const cli_option *o, const char *word, void *field, const cli_complaint *c)
 {
     const int place = cli_name_place(o->choices, word, (int)strlen(word));
@@ -184,6 +195,12 @@ static void write_text(const cli_option *o, const void *field, FILE *out)
     write_word(*(const char *const *)field, out);
 }
 
+static void write_texts(const cli_option *o, const void *field, FILE *out)
+{
+    (void)o;
+    write_word(((const cli_texts *)field)->joined, out);
+}
+
 static void write_choice(const cli_option *o, const void *field, FILE *out)
 {
     const char *choice = o->choices;
@@ -213,6 +230,7 @@ static const struct {
     [CLI_U64] = {"N", read_u64, write_u64, sizeof(uint64_t)},
     [CLI_REAL] = {"X", read_real, write_real, sizeof(double)},
     [CLI_TEXT] = {"TEXT", read_text, write_text, sizeof(char *)},
+    [CLI_TEXTS] = {"TEXT", read_texts, write_texts, sizeof(cli_texts)},
     [CLI_CHOICE] = {NULL, read_choice, write_choice, sizeof(int)},
     [CLI_REST] = {NULL, NULL, write_rest, sizeof(cli_list)},
 };
@@ -248,6 +266,7 @@ void cli_unset(const cli_option *option, void *values)
     case CLI_REAL: *(double *)field = option->unset; break;
     case CLI_FLAG:
     case CLI_TEXT:
+    case CLI_TEXTS:
     case CLI_REST: memset(field, 0, types[option->type].size); break;
     }
 }
@@ -257,6 +276,7 @@ bool cli_is_set(const cli_option *option, const void *values)
     const void *field = (const char *)values + option->offset;
     switch (option->type) {
     case CLI_TEXT: return *(const char *const *)field != NULL;
+    case CLI_TEXTS: return *((const cli_texts *)field)->joined;
     case CLI_REST: return ((const cli_list *)field)->count > 0;
     case CLI_SWITCH:
     case CLI_INT:

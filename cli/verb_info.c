@@ -10,6 +10,7 @@
 typedef struct info_options {
     const char *net;
     int batch_size, micro_batch, threads;
+    cli_texts freeze;
     bool json, unrolled;
 } info_options;
 
@@ -19,6 +20,7 @@ static const cli_option options[] = {
     {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, all nets are listed"},
     {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
     {"micro-batch",  CLI_INT,  AT(micro_batch), 1, 1 << 24, .help = "samples in memory at a time", .otherwise = "all of a step's"},
+    {"freeze",       CLI_TEXTS, AT(freeze), .value = "PATTERN,...", .help = "layers that are not trained: conv1, 'conv*'"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
     {"unrolled",     CLI_FLAG, AT(unrolled), .help = "print the net's text with every block's lines in its place"},
@@ -99,11 +101,12 @@ static widths widths_of(const tutti_net *net)
 static void print_row(const tutti_layer_info *l, int batch, widths w)
 {
     char out[32], parameters[32], macs[32], flops[32], weights[32], activations[32], kind[64];
-    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s\n", w.name, l->name, w.kind, kind_of(l, kind),
+    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s%s\n", w.name, l->name, w.kind, kind_of(l, kind),
            shape(l->out, out), l->parameters ? grouped(l->parameters, parameters) : "",
            count(l->macs, macs), count(l->train_flops, flops),
            l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
-           bytes(l->activation_bytes * (uint64_t)batch, activations));
+           bytes(l->activation_bytes * (uint64_t)batch, activations),
+           l->parameters && !l->trained ? "  frozen" : "");
 }
 
 static void print_memory(const tutti_memory *m, int batch)
@@ -136,6 +139,11 @@ static void print_net(const tutti_net *net, const tutti_memory *memory, int batc
         print_row(&layer, batch, w);
     }
     print_row(&total, batch, w);
+    if (total.trained < total.parameters)
+        printf(
+            "\n%s of the parameters are trained; frozen layers have no weight gradient, and what "
+            "is below\nthe first trained one has no backward pass.\n",
+            grouped(total.trained, in));
     printf("\nFLOPs are those of training: forward, weight gradient and, except in the first "
            "layer, backward-data.\n");
     print_memory(memory, batch);
@@ -150,12 +158,12 @@ static json_t *shape_json(tutti_shape s)
 
 static json_t *layer_json(const tutti_layer_info *l)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "name", l->name, "kind",
-                     l->kind, "activation", l->activation, "in", shape_json(l->in), "out",
-                     shape_json(l->out), "parameters", (json_int_t)l->parameters, "macs",
-                     (json_int_t)l->macs, "train_flops", (json_int_t)l->train_flops, "weight_bytes",
-                     (json_int_t)l->weight_bytes, "activation_bytes",
-                     (json_int_t)l->activation_bytes);
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "name", l->name,
+                     "kind", l->kind, "activation", l->activation, "in", shape_json(l->in), "out",
+                     shape_json(l->out), "parameters", (json_int_t)l->parameters, "trained",
+                     (json_int_t)l->trained, "macs", (json_int_t)l->macs, "train_flops",
+                     (json_int_t)l->train_flops, "weight_bytes", (json_int_t)l->weight_bytes,
+                     "activation_bytes", (json_int_t)l->activation_bytes);
 }
 
 static json_t *memory_json(const tutti_memory *m)
@@ -223,6 +231,7 @@ static int run(const cli_call *call)
     const info_options *o = call->values;
     tutti_net *net = NULL;
     tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
+    if (s == TUTTI_OK && net) s = tutti_net_freeze(net, o->freeze.joined);
     if (s == TUTTI_OK && net) s = show_net(net, o);
     tutti_net_destroy(&net);
     return s == TUTTI_OK ? 0 : cli_failed(call, s);
@@ -238,5 +247,6 @@ const cli_verb cli_verb_info = {
     "  tutti info                       the nets that came with the program\n"
     "  tutti info vgg-a --batch-size 32\n"
     "  tutti info resnet50 --unrolled   as text, one line per layer\n"
+    "  tutti info vgg-a --freeze 'conv*' what fine-tuning the last layers costs\n"
     "  tutti info my.net --json | jq '.memory.peak'\n",
 };

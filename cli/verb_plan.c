@@ -4,6 +4,7 @@
 
 typedef struct plan_options {
     tutti_planner_options plan;
+    cli_texts freeze;
     int overlap, priority; /* places in "off|on" */
 } plan_options;
 
@@ -22,6 +23,8 @@ static const cli_option options[] = {
      .help = "samples per step, all nodes together", .otherwise = "the net's"},
     {"plan",         CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "auto searches; data, model, or a file to predict"},
+    {"freeze",       CLI_TEXTS, AT(freeze), .value = "PATTERN,...",
+     .help = "layers that are not trained: conv1, 'conv*'"},
     {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on",
      .help = "communicate while computing"},
     {"priority",     CLI_CHOICE, AT(priority), .choices = "off|on", .fallback = "on",
@@ -46,6 +49,7 @@ static int run(const cli_call *call)
 {
     const plan_options *given = call->values;
     tutti_planner_options o = given->plan;
+    o.freeze = given->freeze.joined;
     o.overlap = given->overlap;
     o.priority = given->priority;
     o.show = stdout;

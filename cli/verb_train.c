@@ -12,6 +12,7 @@ typedef struct train_options {
     int overlap, priority; /* places in "off|on" */
     int steps;
     const char *comm_core;
+    cli_texts freeze, lr_scale;
     bool quiet;
 } train_options;
 
@@ -76,6 +77,10 @@ static const cli_option options[] = {
      .help = "go on from a run or checkpoint; auto: from --run, if it has one"},
     {"weights",            CLI_TEXT, TO(weights), .value = "FILE",
      .help = "start from this run, checkpoint or safetensors file (fine-tuning)"},
+    {"freeze",             CLI_TEXTS, AT(freeze), .value = "PATTERN,...",
+     .help = "keep the layers of these names as they are: conv1, 'conv*', 'layer[12].*'"},
+    {"lr-scale|lr-mult",   CLI_TEXTS, AT(lr_scale), .value = "PATTERN=X,...",
+     .help = "multiply the learning rate of these layers: 'conv*=0.1'"},
     {"checkpoint-every|ckpt-every", CLI_TEXT, TO(checkpoint_every), .value = "SPAN",
      .help = "1000steps, 1epoch, 600s", .otherwise = "1epoch"},
     {"checkpoint-sync",    CLI_FLAG, TO(checkpoint_sync),
@@ -134,6 +139,8 @@ static int run(const cli_call *call)
     tutti_train_options o = given->train;
     tutti_train_result result = {0};
     o.steps = given->steps;
+    o.freeze = *given->freeze.joined ? given->freeze.joined : NULL;
+    o.lr_scale = *given->lr_scale.joined ? given->lr_scale.joined : NULL;
     o.overlap = given->overlap;
     o.priority = given->priority;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
@@ -167,5 +174,6 @@ const cli_verb cli_verb_train = {
     "      tutti train vgg-a --data images:/data/imagenet --batch-size 256 --run runs/vgg\n"
     "  tutti train lenet --data fashion-mnist --run runs/lenet --resume auto\n\n"
     "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
-    "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-schedule, --epochs, --steps,\n"
-    "--keep, --patience, --eval-every, --checkpoint-every and what is about the machine can.\n"};
+    "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-scale, --lr-schedule,\n"
+    "--epochs, --steps, --keep, --patience, --eval-every, --checkpoint-every and what is about\n"
+    "the machine can.\n"};

@@ -95,11 +95,12 @@ double gradients_agree(const reference_net *net, const batch *b, tutti_model *mo
     must(tutti_alloc(&flat, tutti_model_parameter_floats(model), sizeof(float)));
     for (int i = 0; i < tutti_net_layer_count(b->net); i++) {
         const tutti_region r = tutti_model_region(model, i);
-        if (r.count)
-            memcpy(flat + r.offset, tutti_model_gradient(model, i, 0), r.count * sizeof(float));
+        if (r.trained)
+            memcpy(flat + r.offset, tutti_model_gradient(model, i, 0), r.trained * sizeof(float));
     }
     for (int i = 0; i < b->net->param_count; i++) {
         float *torch = NULL;
+        if (b->net->params[i].role == TUTTI_KEPT) continue;
         must(tutti_alloc(&torch, b->net->params[i].count, sizeof(float)));
         tutti_model_export(model, i, flat, torch);
         worst = fmax(worst, parameter_agrees(net, b, i, torch));

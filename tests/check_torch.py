@@ -8,9 +8,10 @@ order, without dropout and augmentation; PyTorch starts from tutti's checkpoint 
 the same samples, and does as many steps of the same optimizer with weight decay. The losses of all
 steps must agree to 1e-4 of their size, the weights at the end to 1e-3 of the largest in their
 layer, running statistics of batchnorm among them, and minibatches must have been counted alike.
+With frozen layers tutti starts from PyTorch's weights, and statistics that are not the first ones.
 Of kinds.net, which PyTorch trains in double precision, both to 2e-5.
 """
-import pathlib, struct, subprocess, sys, tempfile, zlib
+import json, pathlib, struct, subprocess, sys, tempfile, zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tools")]
@@ -137,9 +138,30 @@ CASES = {
     "kinds": (frame_set, 32, 20, 1e-3, "sgd"),
     "channels33": (frame_set, 32, 20, 1e-3, "sgd"),
     "batchnorm": (frame_set, 36, 50, 1e-3, "sgd"),
+    "frozen": (frame_set, 36, 50, 1e-3, "sgd"),
+    "frozen:adamw": (frame_set, 36, 50, 1e-4, "adamw-eps"),
 }
 
 # ---- The two sides -----------------------------------------------------------------------------
+
+
+def save(path, weights):
+    """A safetensors file."""
+    header, blocks, at = {}, [], 0
+    for name, t in weights.items():
+        blocks.append(t.contiguous().numpy().tobytes())
+        header[name] = {"dtype": "F32" if t.is_floating_point() else "I64",
+                        "shape": list(t.shape), "data_offsets": [at, at + len(blocks[-1])]}
+        at += len(blocks[-1])
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blocks))
+
+
+def lived(net):
+    """The net's weights, with running statistics as if it had been trained."""
+    random = torch.Generator().manual_seed(1)
+    return {name: t + 0.5 * torch.rand(t.shape, generator=random) if "running" in name else t
+            for name, t in net.state_dict().items()}
 
 
 def train_tutti(tutti, net, spec, run, batch, steps, lr, optimizer):
@@ -161,9 +183,9 @@ def tensors(weights):
             for name, (shape, values) in weights.items()}
 
 
-def train_torch(net, weights, samples, labels, batch, steps, optimizer):
+def train_torch(net, weights, samples, labels, batch, steps, lr, optimizer):
     net.load_state_dict(tensors(weights), strict=True)
-    optimizer = optimizer(net.parameters())
+    optimizer = optimizer(torch_net.groups(net, lr))
     losses = []
     for step in range(steps):
         which = slice(step * batch, (step + 1) * batch)
@@ -204,13 +226,16 @@ def check(tutti, name):
         data = pathlib.Path(scratch) / "data"
         data.mkdir()
         spec, (samples, labels) = make(data, np.random.default_rng(1), batch * steps, shape, classes)
-        run = pathlib.Path(scratch) / "run"
+        run, weights = pathlib.Path(scratch) / "run", pathlib.Path(scratch) / "lived.safetensors"
+        if name.startswith("frozen"):
+            save(weights, lived(net))
+            options = [*options, "--weights", weights]
         ours, start, end = train_tutti(tutti, text, spec, run, batch, steps, lr, options)
         if len(ours) != steps:
             raise SystemExit(f"{name}: metrics.jsonl has {len(ours)} losses of {steps} steps")
         if name in DOUBLE:
             net, samples = net.double(), samples.double()
-        theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps,
+        theirs, theirs_end = train_torch(net, start, samples, labels, batch, steps, lr,
                                          lambda parameters: factory(parameters, lr))
     loss, (weight, tensor) = compare(ours, theirs, tensors(end), theirs_end)
     good = loss <= most_loss and weight <= most_weight

@@ -20,13 +20,22 @@ static void say_activation(maker *m)
     say(m, " %s", one_in(m, 3) ? "relu" : ONE_OF(m, activations));
 }
 
+/* How a layer with parameters is trained. */
+static void say_tuning(maker *m)
+{
+    static const char *const rates[] = {"", "", "", "", " lr=0.25", " lr=3"};
+    const bool frozen = m->frost && one_in(m, m->frost);
+    say(m, "%s", frozen ? " frozen" : ONE_OF(m, rates));
+    m->trains |= !frozen;
+}
+
 static void say_weights(maker *m)
 {
     static const char *const biases[] = {"", "", "", " bias=0.125", " nobias"};
     static const char *const inits[] = {
         "", "", "", " init=xavier", " init=he", " init=gaussian std=0.25"};
     say(m, "%s%s", ONE_OF(m, biases), ONE_OF(m, inits));
-    m->trains = true;
+    say_tuning(m);
 }
 
 /* ---- kinds ---- */
@@ -232,7 +241,7 @@ static bool make_plain(maker *m, int from)
         "layerscale init=1", "layerscale init=-2",  "lrn 3 alpha=1", "lrn 6 alpha=0.1 beta=0.5"};
     const char *line = ONE_OF(m, lines);
     begin(m, line, from)->elementwise = line[0] != 'l';
-    if (strstr(line, "init")) m->trains = true;
+    if (strstr(line, "init")) say_tuning(m);
     end(m, from);
     return true;
 }
@@ -247,7 +256,7 @@ static bool make_batchnorm(maker *m, int from)
     say(m, "%s", groups[below(m, pixels(value_at(m, from)) > 1 ? 7 : 4)]);
     say(m, "%s", ONE_OF(m, options));
     say_activation(m);
-    m->trains = true;
+    say_tuning(m);
     end(m, from);
     return true;
 }
@@ -257,7 +266,7 @@ static bool make_sample_norm(maker *m, int from)
     static const char *const lines[] = {"layernorm", "layernorm eps=0.01"};
     begin(m, ONE_OF(m, lines), from);
     say_activation(m);
-    m->trains = true;
+    say_tuning(m);
     end(m, from);
     return true;
 }

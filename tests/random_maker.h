@@ -9,7 +9,8 @@ typedef struct maker {
     random_net *net;
     random_numbers numbers;
     double budget; /* multiply-adds that may still be spent on a sample */
-    bool trains;   /* something has parameters */
+    bool trains;   /* something has parameters that are not frozen */
+    int frost;     /* one in that many layers is frozen; 0: none */
 } maker;
 
 /* ---- random_net.c ---- */

@@ -140,6 +140,7 @@ static void make_loss(maker *m, int from)
     }
     if (pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3)) {
         m->budget = 1e9;
+        if (!m->trains) m->frost = 0;
         make_fc_of(m, from, ONE_OF(m, classes));
         from = last_value(m);
     }
@@ -153,6 +154,7 @@ void random_net_make(random_net *net, uint64_t seed)
     maker m = {.net = net, .numbers = {seed * 0xD1342543DE82EF95u}};
     memset(net, 0, sizeof *net);
     m.budget = ONE_OF(&m, budgets);
+    m.frost = one_in(&m, 2) ? 0 : 1 + below(&m, 4);
     make_input(&m);
     const int layers = 1 + below(&m, one_in(&m, 3) ? 14 : 6);
     for (int i = 0; i < layers; i++) make_layer(&m);

@@ -1,6 +1,7 @@
 /* Nets made up from a seed: every kind of layer, channels that fill blocks and that do not,
- * branches, layers with several readers, layers with nothing to train below them. The text is
- * always accepted. The same seeds make the same nets, and so the same tests, on every machine. */
+ * branches, layers with several readers, frozen layers, layers with nothing to train below them.
+ * The text is always accepted. The same seeds make the same nets, and so the same tests, on every
+ * machine. */
 #ifndef TUTTI_TESTS_RANDOM_NET_H
 #define TUTTI_TESTS_RANDOM_NET_H
 

@@ -33,6 +33,7 @@ typedef struct op {
     int pad_end[2]; /* -1: as pad */
     int size[2];    /* of the output; 0: by the window */
     bool global, no_bias, ceil, exclude_pad, whole;
+    bool frozen; /* its gradients mean nothing */
     double rate, alpha, beta, k;
     double slope;     /* 0: the usual one */
     int weight, bias; /* parameters, -1 for none */

@@ -170,11 +170,13 @@ static void read_option(const reference_net *net, const char *word, op *o, const
         return;
     }
     if (read_real(word, "std", &ignored) || read_real(word, "bias", &ignored)) return;
+    if (read_real(word, "lr", &ignored)) return;
     if (!strncmp(word, "init=", 5)) return;
     if (read_pair(word, "groups", pair)) o->groups = pair[0];
     else if (read_pair(word, "first", pair)) o->first = pair[0];
     else if (read_pair(word, "end", pair)) o->end = pair[0];
     else if (!strncmp(word, "from=", 5)) o->from[0] = value_named(net, word + 5);
+    else if (!strcmp(word, "frozen")) o->frozen = true;
     else if (!strcmp(word, "global")) o->global = true;
     else if (!strcmp(word, "ceil")) o->ceil = true;
     else if (!strcmp(word, "exclude-pad")) o->exclude_pad = true;

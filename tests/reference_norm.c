@@ -92,7 +92,7 @@ static int group_of(const work *w, int first, int count)
 
 void norm_forward(const work *w, int count)
 {
-    const bool training = w->mode->training;
+    const bool training = w->mode->training && !w->o->frozen;
     for (int first = 0, n; first < count; first += n) {
         n = training ? group_of(w, first, count) : 1;
         for (int c = 0; c < w->out->c; c++) {
@@ -174,8 +174,26 @@ static void add_to(tensor *t, int c, double d, double size, double error, double
     t->terms = terms;
 }
 
+/* Mean and variance are given: all that is left is a factor. */
+static void frozen_backward(const work *w, int c)
+{
+    const channel ch = given(w, c);
+    const double scale = w->weight->v[c] / sqrt(ch.spread);
+    for (size_t i = 0; i < (size_t)ch.n; i++) {
+        size_t k;
+        at(&ch, i, &k);
+        const double d = scale * w->out->d[k];
+        add_d(w->in[0], k, d, square(scale) * w->out->d_error[k] + of_sum(3, d));
+    }
+}
+
 void norm_backward(const work *w, int count)
 {
+    if (w->o->frozen) {
+        for (int s = 0; s < count; s++)
+            for (int c = 0; c < w->out->c; c++) frozen_backward(w + s, c);
+        return;
+    }
     const int size = w->o->group && w->o->group < count ? w->o->group : count;
     const double groups = ceil((double)count / size);
     for (int first = 0; first < count; first += size)

@@ -83,7 +83,25 @@ static const char excited[] = "input 3 6 6\n"
                               "f fc 5\n"
                               "loss softmax\n";
 
-static const char *const nets[] = {everything, mlp, blocks, leaks, smooth, excited};
+/* Frozen layers: below the first that is trained, between trained ones, beside them. */
+static const char frozen[] = "input 3 9 9\n"
+                             "c1 conv 20 kernel=3 pad=1 frozen\n"
+                             "n1 batchnorm relu frozen\n"
+                             "p1 maxpool kernel=2\n"
+                             "c2 conv 21 kernel=3 pad=1 relu\n"
+                             "n2 batchnorm group=5 silu frozen from=c2\n"
+                             "c3 conv 24 kernel=1 gelu frozen\n"
+                             "n3 batchnorm frozen\n"
+                             "s layerscale init=2 frozen from=n3\n"
+                             "c4 conv 24 kernel=1 frozen from=p1\n"
+                             "d4 dropout 0.25\n"
+                             "sum add s d4 relu\n"
+                             "c5 conv 24 kernel=1 lr=0.5\n"
+                             "f1 fc 70 tanh frozen\n"
+                             "f2 fc 7\n"
+                             "loss softmax\n";
+
+static const char *const nets[] = {everything, mlp, blocks, leaks, smooth, excited, frozen};
 
 /* ---- joining what workers found ---- */
 
@@ -109,7 +127,7 @@ static bool equal(const result *a, const result *b)
 static void join_layer(const batch *b, tutti_model *const *models, int workers, int layer,
                        float *total)
 {
-    const size_t count = tutti_model_region(models[0], layer).count;
+    const size_t count = tutti_model_region(models[0], layer).trained;
     float *stack[TUTTI_TREE_MAX_ROOTS];
     tutti_tree_stack tree;
     tutti_tree_stack_init(&tree, b->options.grains);
@@ -153,7 +171,7 @@ static result run(const batch *b, const tutti_model_options *base, int workers)
     }
     for (int i = 0; i < b->net->layer_count; i++) {
         const tutti_region region = tutti_model_region(models[0], i);
-        if (region.count) join_layer(b, models, workers, i, r.gradient + region.offset);
+        if (region.trained) join_layer(b, models, workers, i, r.gradient + region.offset);
     }
     r.loss = join_losses(b, models, workers);
     for (int w = 0; w < workers; w++) tutti_model_destroy(&models[w]);

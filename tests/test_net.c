@@ -189,6 +189,9 @@ static void every_option_is_part_of_the_hash(void **state)
         "input 32 9 9\nc avgpool kernel=2 pad=1 ceil\nf fc 2\nloss softmax\n",
         "input 32 9 9\nc avgpool kernel=2 pad=1 exclude-pad\nf fc 2\nloss softmax\n",
         "input 32 9 9\nc avgpool size=6\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1 frozen\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1 lr=0.1\nn lrn 5\nf fc 2\nloss softmax\n",
+        "input 32 9 9\nc conv 32 kernel=3 pad=1\nn lrn 5\nf fc 2 lr=0.1\nloss softmax\n",
     };
     enum { COUNT = sizeof different / sizeof *different };
     char hashes[COUNT][TUTTI_HASH_HEX], again[TUTTI_HASH_HEX];
@@ -325,6 +328,12 @@ static const struct {
     {"input 3\na fc 3 std=0.1\n", "t.net:2:1: a: std= is the deviation of init=gaussian"},
     {"input 3\na fc 3 init=he std=0.1\n", "t.net:2:1: a: std= is the deviation"},
     {"input 3\na fc 3 nobias bias=3\n", "t.net:2:1: a: bias=3 is the initial bias"},
+    {"input 3\na fc 3 lr=0\n", "t.net:2:11: 0 is not between 1e-09 and 1000000000"},
+    {"input 3\na fc 3 lr=fast\n", "t.net:2:11: 'fast' is not a number"},
+    {"input 3\na fc 3 frozen=2\n", "t.net:2:15: '2' is neither yes nor no"},
+    {"input 3\na dropout 0.5 frozen\n", "t.net:2:1: a has no parameters to train: leave 'frozen'"},
+    {"input 3\na dropout 0.5 lr=2\n", "t.net:2:1: a has no parameters to train: leave 'lr='"},
+    {"input 3\na fc 3 frozen\nl softmax\n", "t.net: the net has nothing to train"},
     {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
     {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
     {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},

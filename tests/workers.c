@@ -192,7 +192,7 @@ static float *join_across(const world *w, int layer, int groups, int member)
         tutti_model *m = w->models[g * members + member];
         tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
         const int n = tutti_model_roots(m, layer, roots);
-        const size_t count = tutti_model_region(m, layer).count;
+        const size_t count = tutti_model_region(m, layer).trained;
         for (int r = 0; r < n; r++) {
             stack[tutti_tree_push(&tree, roots[r])] = tutti_model_gradient(m, layer, r);
             while (tutti_tree_join(&tree))
@@ -208,7 +208,8 @@ static void compare_layer(const world *w, tutti_model *one, int layer)
     const int asked = w->groups ? w->groups[layer] : 0, groups = asked ? asked : w->workers;
     const tutti_layer *l = &w->batch->net->layers[layer];
     const float *want = tutti_model_gradient(one, layer, 0);
-    for (int m = 0; m < w->workers / groups && l->param_count; m++) {
+    if (!tutti_model_region(one, layer).trained) return;
+    for (int m = 0; m < w->workers / groups; m++) {
         const size_t region = tutti_model_region(w->models[m], layer).offset;
         const float *got = join_across(w, layer, groups, m);
         for (int i = l->first_param; i < l->first_param + l->param_count; i++) {

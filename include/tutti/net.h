@@ -56,9 +56,10 @@ typedef struct tutti_layer_info {
     const char *activation; /* "relu", "sigmoid", "tanh" or "" */
     tutti_shape in, out;    /* of the first input */
     uint64_t parameters;    /* weights and biases */
+    uint64_t trained;       /* of these; none where the layer is frozen */
     uint64_t macs;          /* multiply-adds of the forward pass of one sample */
-    uint64_t train_flops;   /* of one sample: forward, weight gradient, and backward-data where
-                             * there is something below to train */
+    uint64_t train_flops;   /* of one sample: forward, weight gradient unless the layer is frozen,
+                             * and backward-data where there is something below to train */
     uint64_t weight_bytes;
     uint64_t activation_bytes; /* of the output of one sample, as stored */
 } tutti_layer_info;
@@ -72,6 +73,14 @@ TUTTI_API tutti_layer_info tutti_net_total(const tutti_net *net);
 /* Writes the net as text without blocks and comments: one line per layer, which reads as the same
  * net. */
 TUTTI_API tutti_status tutti_net_print(const tutti_net *net, FILE *out) TUTTI_MUST_CHECK;
+
+/* Keeps layers as they are in training, running statistics too: those whose names match one of the
+ * patterns, as in a shell, "conv1*,norm1*". TUTTI_ARGUMENT for a pattern without such a layer, and
+ * if nothing is left to train; the net is then of no use. NULL and "" freeze nothing. */
+TUTTI_API tutti_status tutti_net_freeze(tutti_net *net, const char *patterns) TUTTI_MUST_CHECK;
+
+/* Multiplies learning rates: "conv*=0.1,fc8=10"; of several patterns that match the last holds. */
+TUTTI_API tutti_status tutti_net_scale_lr(tutti_net *net, const char *scales) TUTTI_MUST_CHECK;
 
 /* The hyperparameters the net's author suggests ("default lr 0.01"), in the order of the text.
  * *where is "file:line:column" of the value. Returns false after the last. */

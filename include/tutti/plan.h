@@ -18,6 +18,7 @@ typedef struct tutti_planner_options {
     const char *platform; /* a name, or FILE.platform */
     const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
+    const char *freeze;   /* layers that are not trained: see tutti_net_freeze */
     int batch_size;       /* of all nodes together; 0: the net's */
     bool overlap;         /* communicate while computing */
     bool priority;        /* the first layers first */

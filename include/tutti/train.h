@@ -57,6 +57,9 @@ typedef struct tutti_train_options {
     const char *init;     /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
     const char *resume;   /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
     const char *weights;  /* a safetensors file to start from (fine-tuning) */
+    const char *freeze;   /* layers to keep as they are, "conv1*,norm1*"; NULL or "": as the net */
+                          /* says: see tutti_net_freeze */
+    const char *lr_scale; /* "conv*=0.1,fc8=10"; likewise: see tutti_net_scale_lr */
 
     const char *plan;               /* "data", "model", "auto", or a file; NULL: "auto" */
     int micro_batch;                /* samples of a rank that are in memory at a time, in whole */

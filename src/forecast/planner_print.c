@@ -18,6 +18,7 @@ static void why(const tutti_planner *p, const tutti_planner_row *row, int layer,
     const tutti_balance_layer b = tutti_balance_of(p->net, l);
     char data[32], model[32];
     *out = 0;
+    if (l->frozen) snprintf(out, size, "frozen");
     if (!tutti_layer_trains(p->net, l) || row->nodes == 1) return;
     tutti_format_bytes(data, tutti_balance_data_bytes(&b, p->platform->overlap));
     tutti_format_bytes(model, tutti_balance_model_bytes(&b, p->batch));
@@ -32,7 +33,7 @@ static void print_layers(const tutti_planner *p, const tutti_planner_row *row, F
         const tutti_layer_prediction *l = &row->prediction->layer[i];
         const double compute = l->compute.forward + l->compute.weights + l->compute.data;
         char bytes[32], reason[96];
-        if (!tutti_layer_trains(p->net, &p->net->layers[i]) && l->bytes <= 0) continue;
+        if (!tutti_layer_learns(p->net, &p->net->layers[i]) && l->bytes <= 0) continue;
         why(p, row, i, reason, sizeof reason);
         fprintf(out, "%-10s %-7s %5d %10s %7.2f ms %7.2f ms %7.2f ms  %s\n", p->net->layers[i].name,
                 tutti_plan_split(row->plan, i), row->plan->groups[i],
@@ -175,7 +176,7 @@ static void json_layers(const tutti_planner *p, const tutti_planner_row *row, tu
     tutti_string_printf(s, "[");
     for (int i = 0, written = 0; i < p->net->layer_count; i++) {
         const tutti_layer_prediction *l = &row->prediction->layer[i];
-        if (!tutti_layer_trains(p->net, &p->net->layers[i])) continue;
+        if (!tutti_layer_learns(p->net, &p->net->layers[i])) continue;
         tutti_string_printf(s, written++ ? ",\n  {" : "\n  {");
         tutti_json_field_string(s, "name", p->net->layers[i].name);
         tutti_json_field_string(s, "split", tutti_plan_split(row->plan, i));

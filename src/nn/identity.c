@@ -56,7 +56,15 @@ static void hash_key(tutti_hash *hash, const tutti_key *key, const void *options
     tutti_hash_add(hash, line, (size_t)n);
 }
 
-static void hash_layer(tutti_hash *hash, const tutti_net *net, const tutti_layer *l)
+/* What is only said of training; nets that say nothing keep their hash. */
+static void hash_tuning(tutti_hash *hash, const tutti_layer *l)
+{
+    char line[LINE];
+    const int n = snprintf(line, LINE, " lr=%a%s", l->lr_scale, l->frozen ? " frozen" : "");
+    if (l->frozen || l->lr_scale != 1) tutti_hash_add(hash, line, (size_t)n);
+}
+
+static void hash_layer(tutti_hash *hash, const tutti_net *net, const tutti_layer *l, bool trains)
 {
     const tutti_kind *kind = l->kind;
     char line[LINE];
@@ -76,10 +84,11 @@ static void hash_layer(tutti_hash *hash, const tutti_net *net, const tutti_layer
                      p->dims[3]);
         tutti_hash_add(hash, line, (size_t)n);
     }
+    if (trains) hash_tuning(hash, l);
     tutti_hash_add(hash, "\n", 1);
 }
 
-tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX])
+static tutti_status hash_net(const tutti_net *net, bool trains, char hex[TUTTI_HASH_HEX])
 {
     tutti_hash *hash = NULL;
     char line[LINE];
@@ -87,10 +96,20 @@ tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX])
     const int n =
         snprintf(line, LINE, "input %d,%d,%d\n", net->input.c, net->input.h, net->input.w);
     tutti_hash_add(hash, line, (size_t)n);
-    for (int i = 0; i < net->layer_count; i++) hash_layer(hash, net, &net->layers[i]);
+    for (int i = 0; i < net->layer_count; i++) hash_layer(hash, net, &net->layers[i], trains);
     tutti_hash_finish(hash, hex);
     tutti_hash_destroy(&hash);
     return TUTTI_OK;
+}
+
+tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX])
+{
+    return hash_net(net, true, hex);
+}
+
+tutti_status tutti_net_hash_answers(const tutti_net *net, char hex[TUTTI_HASH_HEX])
+{
+    return hash_net(net, false, hex);
 }
 
 void tutti_net_regroup(tutti_net *net, int samples)

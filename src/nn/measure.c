@@ -46,7 +46,7 @@ tutti_status tutti_measures_init(const tutti_model *m, tutti_unit *unit)
 {
     const tutti_model_options *o = &m->options;
     unit->sums_lease[0] = unit->sums_lease[1] = unit->sums_move[0] = unit->sums_move[1] = -1;
-    if (!unit->layer->kind->group || o->forward_only) return TUTTI_OK;
+    if (!tutti_layer_measures(unit->layer) || o->forward_only) return TUTTI_OK;
     const int group = unit->layer->kind->group(unit->layer);
     TUTTI_TRY(tutti_statistics_check(unit->layer, o->batch, group));
     TUTTI_TRY(measure_passes(m, unit, group));

@@ -72,10 +72,16 @@ static bool works_in_place(const tutti_model *m, const tutti_unit *unit)
     const tutti_kind *kind = unit->layer->kind;
     if (!kind->in_place || from == TUTTI_NET_INPUT || consumers(m, from) != 1) return false;
     const tutti_layer *below = m->units[from].layer;
-    if (m->options.forward_only) return true;
+    if (m->options.forward_only || !unit->edges[0].wants_dx) return true;
     if (kind->again & TUTTI_AGAIN_X_DATA || again(below) & TUTTI_AGAIN_Y) return false;
     return kind->keeps_sign ||
            !(below->kind->in_place || tutti_ends_in_gate(below) || below->kind->gates_by_y);
+}
+
+/* Does it have a backward pass? */
+static bool goes_back(const tutti_model *m, const tutti_unit *unit)
+{
+    return !m->options.forward_only && tutti_layer_flows_into(m->net, unit->layer);
 }
 
 static bool is_gated(const tutti_model *m, const tutti_edge *edge)
@@ -95,22 +101,24 @@ static bool wants_any_dx(const tutti_unit *unit)
 static bool needs_x(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
 {
     const tutti_kind *kind = unit->layer->kind;
-    if (kind->again & TUTTI_AGAIN_X_PARAMETERS) return true;
-    if (kind->again & TUTTI_AGAIN_X_DATA && wants_any_dx(unit)) return true; /* one by the other */
+    const unsigned data =
+        TUTTI_AGAIN_X_DATA | (tutti_layer_measures(unit->layer) ? TUTTI_AGAIN_X_STATISTICS : 0u);
+    if (kind->again & TUTTI_AGAIN_X_PARAMETERS && unit->region.trained) return true;
+    if (kind->again & data && wants_any_dx(unit)) return true; /* one by the other */
     return edge->wants_dx && is_gated(m, edge) && !kind->gates_by_y && !kind->is_gate;
 }
 
 static bool needs_y(const tutti_model *m, const tutti_unit *unit)
 {
     const bool gates = unit->layer->kind->gates_by_y && is_gated(m, &unit->edges[0]);
-    return gates || again(unit->layer) & TUTTI_AGAIN_Y;
+    return goes_back(m, unit) && (gates || again(unit->layer) & TUTTI_AGAIN_Y);
 }
 
 /* An activation whose derivative does not follow from its output needs what it was applied to. */
-static bool needs_sum(const tutti_unit *unit)
+static bool needs_sum(const tutti_model *m, const tutti_unit *unit)
 {
     const tutti_kind *activation = unit->layer->activation;
-    return activation && activation->again & TUTTI_AGAIN_X_DATA;
+    return goes_back(m, unit) && activation && activation->again & TUTTI_AGAIN_X_DATA;
 }
 
 bool tutti_unit_wants_tight(const tutti_model *model, const tutti_unit *unit)
@@ -178,9 +186,8 @@ static void plan_output(planner *p, int i)
     unit->y_lease = works_in_place(m, unit)
                         ? m->units[unit->edges[0].from].y_lease
                         : new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i, i);
-    if (!m->options.forward_only && needs_y(m, unit))
-        lives_at(p, unit->y_lease, backward_time(m, i));
-    if (!m->options.forward_only && needs_sum(unit))
+    if (needs_y(m, unit)) lives_at(p, unit->y_lease, backward_time(m, i));
+    if (needs_sum(m, unit))
         unit->sum_lease = new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i,
                                     backward_time(m, i));
     if (unit->layer->kind->is_loss) /* the caller reads it */
@@ -237,7 +244,7 @@ static void plan_own(planner *p, int i)
     const int later = backward_time(m, i), latest = weights_time(m, i);
     const size_t scratch = scratch_bytes(unit);
     if (scratch) unit->scratch_lease[TUTTI_PASS_FORWARD] = new_lease(p, scratch, i, i);
-    if (m->options.forward_only) return;
+    if (!goes_back(m, unit)) return;
     if (m->passes.count > 1 && unit->region.trained)
         unit->spare_lease = new_lease(p, unit->region.trained * sizeof(float), latest, latest);
     if (unit->statistics) {
@@ -248,7 +255,7 @@ static void plan_own(planner *p, int i)
     unit->scratch_lease[TUTTI_PASS_DATA] = scratch && unit->late
                                                ? new_lease(p, scratch, later, later)
                                                : unit->scratch_lease[TUTTI_PASS_WEIGHTS];
-    if (unit->layer->kind->saved && (unit->layer->trains_below || unit->region.trained))
+    if (unit->layer->kind->saved)
         unit->saved_lease =
             new_lease(p, unit->layer->kind->saved(unit->layer, unit->samples), i, latest);
 }

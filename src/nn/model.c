@@ -78,7 +78,7 @@ static tutti_status init_edges(const tutti_model *m, tutti_unit *unit)
         if (edge->from == TUTTI_NET_INPUT) continue;
         const tutti_unit *below = &m->units[edge->from];
         if (!edge->hop_count) unit->in[k].shape.c = below->channels;
-        edge->wants_dx = trains(m, below->layer) || below->layer->trains_below;
+        edge->wants_dx = tutti_layer_flows_into(m->net, below->layer);
     }
     return TUTTI_OK;
 }
@@ -209,6 +209,13 @@ tutti_status tutti_model_create(tutti_model **out, const tutti_net *net,
     return make(out, net, options, false);
 }
 
+static size_t followed_floats(const tutti_model *m)
+{
+    size_t floats = 0;
+    for (int i = 0; i < m->unit_count; i++) floats += m->units[i].region.trained;
+    return floats;
+}
+
 tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
                                  const tutti_model_options *options)
 {
@@ -216,6 +223,7 @@ tutti_status tutti_model_measure(tutti_model_bytes *bytes, const tutti_net *net,
     TUTTI_TRY(make(&m, net, options, true));
     *bytes = (tutti_model_bytes){.parameters = m->parameter_floats * sizeof(float),
                                  .gradients = m->gradient_floats * sizeof(float),
+                                 .followed = followed_floats(m) * sizeof(float),
                                  .arena = m->arena_bytes,
                                  .separate = m->separate_bytes,
                                  .samples = m->samples,

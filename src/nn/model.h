@@ -111,6 +111,7 @@ void tutti_model_destroy(tutti_model **model);
 /* Bytes such a model takes, without taking them. */
 typedef struct tutti_model_bytes {
     size_t parameters, gradients; /* gradients: all roots, and those kept between passes */
+    size_t followed;              /* of the parameters, those that follow gradients */
     size_t arena;                 /* activations, their gradients, kernels' scratch: reused */
     size_t separate;              /* what the arena would be if nothing were reused */
     int samples, passes;          /* of this worker */

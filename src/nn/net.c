@@ -106,8 +106,8 @@ static uint64_t param_values(const tutti_net *net, const tutti_layer *layer)
 {
     const tutti_param *param = first_param(net, layer);
     uint64_t sum = 0;
-    for (int i = 0; i < layer->param_count && param[i].role == TUTTI_TRAINED; i++)
-        sum += param[i].count;
+    for (int i = 0; i < layer->param_count; i++)
+        if (param[i].role == TUTTI_TRAINED || param[i].frozen) sum += param[i].count;
     return sum;
 }
 
@@ -115,6 +115,16 @@ bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer)
 {
     const tutti_param *first = first_param(net, layer);
     return first && first->role == TUTTI_TRAINED; /* trained ones come first */
+}
+
+bool tutti_layer_learns(const tutti_net *net, const tutti_layer *layer)
+{
+    return layer->frozen || tutti_layer_trains(net, layer);
+}
+
+bool tutti_layer_measures(const tutti_layer *layer)
+{
+    return layer->kind->group && !layer->frozen;
 }
 
 /* ---- splitting ---- */
@@ -152,7 +162,7 @@ tutti_status tutti_layer_check_split(const tutti_layer *layer, int workers, int 
 
 uint64_t tutti_layer_train_flops(const tutti_layer *layer)
 {
-    return 2 * layer->macs * (layer->trains_below ? 3 : 2);
+    return 2 * layer->macs * (uint64_t)(1 + !layer->frozen + layer->trains_below);
 }
 
 double tutti_net_made_flops(const tutti_net *net)
@@ -175,6 +185,7 @@ tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
         .in = l->in,
         .out = l->out,
         .parameters = param_values(net, l),
+        .trained = l->frozen ? 0 : param_values(net, l),
         .macs = l->macs,
         .train_flops = tutti_layer_train_flops(l),
         .weight_bytes = tutti_layer_floats(net, layer) * sizeof(float),
@@ -190,6 +201,7 @@ tutti_layer_info tutti_net_total(const tutti_net *net)
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer_info layer = tutti_net_layer_info(net, i);
         total.parameters += layer.parameters;
+        total.trained += layer.trained;
         total.macs += layer.macs;
         total.train_flops += layer.train_flops;
         total.weight_bytes += layer.weight_bytes;

@@ -59,7 +59,8 @@ typedef struct tutti_param {
     tutti_role role;
     tutti_fill fill;
     bool decays;     /* false: left out of weight decay by --decay-all off */
-    float lr_scale;  /* of the learning rate; 1 */
+    bool frozen;     /* it is kept because its layer is frozen, else it would be trained */
+    double lr_scale; /* of the learning rate; 1 */
     float keep, add; /* of one that is averaged */
     bool counts;     /* it is a whole number, for others an int64 */
     size_t count;    /* product of dims */
@@ -87,6 +88,8 @@ typedef struct tutti_layer {
     tutti_shape in, out; /* of the first input; an fc sees its input flattened */
     tutti_form form;
     int first_param, param_count;
+    bool frozen;       /* its parameters stay as they are, running statistics, too */
+    double lr_scale;   /* of the learning rate; 1 */
     bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
     double effort;    /* the part of the macs that kernels really make; 0: all */
@@ -147,8 +150,28 @@ size_t tutti_layer_offset(const tutti_net *net, int layer);
 size_t tutti_layer_floats(const tutti_net *net, int layer);
 size_t tutti_layer_trained(const tutti_net *net, int layer); /* of these the first, trained */
 
-/* Does it have parameters that are trained? */
+/* Does it have parameters that are trained? Or would be, if it were not frozen? */
 bool tutti_layer_trains(const tutti_net *net, const tutti_layer *layer);
+bool tutti_layer_learns(const tutti_net *net, const tutti_layer *layer);
+
+/* Does it measure the samples of a statistics group when it is trained? A frozen one takes what it
+ * has. */
+bool tutti_layer_measures(const tutti_layer *layer);
+
+/* ---- tune.c: what is trained, and how fast; by patterns: tutti/net.h ---- */
+
+#define TUTTI_LEAST_LR_SCALE 1e-9
+#define TUTTI_MOST_LR_SCALE  1e9
+
+/* Does the backward pass reach the layer, because it is trained or something below it? */
+bool tutti_layer_flows_into(const tutti_net *net, const tutti_layer *layer);
+
+/* Sets trains_below, once that is known of the layers below. */
+void tutti_layer_look_below(const tutti_net *net, tutti_layer *layer);
+
+/* Of a layer with its parameters; after freezing, those above must look below again. */
+void tutti_layer_scale_lr(tutti_net *net, tutti_layer *layer, double scale);
+void tutti_layer_freeze(tutti_net *net, tutti_layer *layer);
 
 /* May the layer be split over groups of workers/groups workers each, which hold whole blocks of
  * TUTTI_FC_LEAF output features? groups == workers is no split and always allowed. The second form
@@ -174,8 +197,11 @@ int tutti_net_find_param(const tutti_net *net, const char *name);
 double tutti_layer_number(const tutti_layer *layer, const char *name, int index);
 
 /* A hash of what makes two nets compute the same: layers, options, shapes, parameters; not of
- * comments and suggestions. */
+ * comments and suggestions. The second leaves out what only matters in training, which layers are
+ * frozen and their rates. */
 tutti_status tutti_net_hash(const tutti_net *net, char hex[TUTTI_HASH_HEX]) TUTTI_MUST_CHECK;
+tutti_status tutti_net_hash_answers(const tutti_net *net,
+                                    char hex[TUTTI_HASH_HEX]) TUTTI_MUST_CHECK;
 
 /* Samples that layers with statistics take together, 0: all of the minibatch (nn/statistics.h). */
 enum { TUTTI_MOST_GROUP = 1 << 24 };

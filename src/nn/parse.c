@@ -90,9 +90,19 @@ static tutti_status parse_argument(const parser *p, tutti_layer *layer)
 typedef struct line {
     bool activated[MAX_ACTIVATIONS];
     tutti_word from;
+    bool frozen;
+    double lr; /* 0: not said */
 } line;
 
-/* The keys of a line: the kind's own, activations, from. */
+// clang-format off
+static const tutti_key tuning[] = {
+    {"frozen", TUTTI_KEY_BOOL, offsetof(line, frozen), 0, 0, false, NULL},
+    {"lr",     TUTTI_KEY_REAL, offsetof(line, lr), TUTTI_LEAST_LR_SCALE, TUTTI_MOST_LR_SCALE, false, NULL},
+};
+// clang-format on
+enum { TUNING = sizeof tuning / sizeof *tuning };
+
+/* The keys of a line: the kind's own, activations, from, how it is trained. */
 static void list_keys(const parser *p, const tutti_kind *kind, tutti_key keys[MAX_KEYS])
 {
     int n = 0, at = 0;
@@ -102,13 +112,14 @@ static void list_keys(const parser *p, const tutti_kind *kind, tutti_key keys[MA
     }
     for (const tutti_kind *const *k = p->kinds; *k && kind->takes_activation; k++) {
         if (!(*k)->is_activation) continue;
-        TUTTI_ASSERT(at < MAX_ACTIVATIONS && n < MAX_KEYS - 2);
+        TUTTI_ASSERT(at < MAX_ACTIVATIONS && n < MAX_KEYS - 2 - TUNING);
         keys[n++] = (tutti_key){.name = (*k)->word,
                                 .type = TUTTI_KEY_BOOL,
                                 .offset = offsetof(line, activated) + (size_t)at++};
     }
     if (!kind->names_inputs)
         keys[n++] = (tutti_key){"from", TUTTI_KEY_WORD, offsetof(line, from), 0, 0, false, NULL};
+    for (int i = 0; i < TUNING; i++) keys[n++] = tuning[i];
     keys[n] = (tutti_key){.name = NULL};
 }
 
@@ -137,6 +148,8 @@ static tutti_status parse_options(const parser *p, tutti_layer *layer)
     tutti_status s = tutti_text_keys(p->text, keys, fields);
     if (s == TUTTI_OK && size) memcpy(layer->options, fields + sizeof(line), size);
     if (s == TUTTI_OK) s = set_activation(p, said, layer);
+    layer->frozen = said->frozen;
+    layer->lr_scale = said->lr;
     if (s == TUTTI_OK && said->from.length) {
         s = tutti_parser_find(p, said->from, &from);
         if (s == TUTTI_OK) s = add_input(layer, &room, from);
@@ -146,21 +159,23 @@ static tutti_status parse_options(const parser *p, tutti_layer *layer)
     return s;
 }
 
-static bool trains_below(const tutti_net *net, const tutti_layer *layer)
+/* What the line says of training, once the layer has its parameters. */
+static tutti_status tune(tutti_net *net, tutti_layer *layer)
 {
-    for (int i = 0; i < layer->input_count; i++) {
-        if (layer->from[i] == TUTTI_NET_INPUT) continue;
-        const tutti_layer *below = &net->layers[layer->from[i]];
-        if (tutti_layer_trains(net, below) || below->trains_below) return true;
-    }
-    return false;
+    if ((layer->frozen || layer->lr_scale > 0) && !tutti_layer_trains(net, layer))
+        return tutti_fail(TUTTI_PARSE, "%s has no parameters to train: leave '%s' out", layer->name,
+                          layer->frozen ? "frozen" : "lr=");
+    tutti_layer_scale_lr(net, layer, layer->lr_scale > 0 ? layer->lr_scale : 1);
+    if (layer->frozen) tutti_layer_freeze(net, layer);
+    return TUTTI_OK;
 }
 
 static tutti_status complete(tutti_net *net, tutti_layer *layer)
 {
     layer->in = tutti_layer_input_shape(net, layer, 0);
-    layer->trains_below = trains_below(net, layer);
+    tutti_layer_look_below(net, layer);
     TUTTI_TRY(layer->kind->complete(net, layer));
+    TUTTI_TRY(tune(net, layer));
     if ((double)layer->out.c * layer->out.h * layer->out.w > MAX_VALUES)
         return tutti_fail(TUTTI_SHAPE, "%s: an output of %dx%dx%d is too large", layer->name,
                           layer->out.c, layer->out.h, layer->out.w);

@@ -30,7 +30,7 @@ static ties find_ties(const tutti_net *net, const tutti_sharing *sharing)
     int largest = 0;
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
-        if (!layer->kind->group) continue;
+        if (!tutti_layer_measures(layer)) continue;
         const int group = layer->kind->group(layer);
         const int size = group && group < sharing->batch ? group : sharing->batch;
         const int members = tutti_statistics_members(sharing, group);

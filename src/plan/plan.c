@@ -128,7 +128,7 @@ tutti_status tutti_plan_text(char **out, const tutti_plan *plan, const tutti_net
     TUTTI_TRY(tutti_alloc(&text, (size_t)plan->layers + 1, LINE));
     size_t used = 0;
     for (int i = 0; i < plan->layers; i++) {
-        if (!tutti_layer_trains(net, &net->layers[i])) continue;
+        if (!tutti_layer_learns(net, &net->layers[i])) continue;
         const char *split = tutti_plan_split(plan, i);
         used += (size_t)sprintf(text + used, "%.100s %s", net->layers[i].name, split);
         if (!strcmp(split, "hybrid"))

@@ -88,8 +88,7 @@ static bool measured(const tutti_platform *p, const tutti_layer *l, double sampl
         if (!measured_key(p, key, samples, out)) return false;
         share = (double)outputs / l->out.c;
     }
-    *out = (tutti_pass_seconds){out->forward * share, out->weights * share,
-                                l->trains_below ? out->data * share : 0};
+    *out = (tutti_pass_seconds){out->forward * share, out->weights * share, out->data * share};
     return true;
 }
 
@@ -128,16 +127,21 @@ static tutti_pass_seconds streaming(const tutti_platform *p, const tutti_layer *
 {
     const double floats = (double)tutti_shape_floats(l->in) + (double)tutti_shape_floats(l->out);
     const double pass = FLOAT_BYTES * floats * samples / p->memory_bandwidth;
-    const double again = l->kind->measure ? pass : 0;
-    return (tutti_pass_seconds){pass + again / 2, again, l->trains_below ? pass + again / 2 : 0};
+    const double again = tutti_layer_measures(l) ? pass : 0;
+    return (tutti_pass_seconds){pass + again / 2, again, pass + again / 2};
 }
 
-/* Whose fraction of the peak a layer reaches; a convolution with nothing below it has its own. */
+static bool reads_input(const tutti_layer *l)
+{
+    return l->from[0] == TUTTI_NET_INPUT;
+}
+
+/* Whose fraction of the peak a layer reaches; a convolution of the net's input has its own. */
 static tutti_rate_kind rate_kind(const tutti_layer *l)
 {
     int kind = TUTTI_RATE_KINDS - 1;
     while (kind && strcmp(tutti_rate_words[kind], l->kind->rate)) kind--;
-    return kind == TUTTI_RATE_CONV && !l->trains_below ? TUTTI_RATE_FIRST : (tutti_rate_kind)kind;
+    return kind == TUTTI_RATE_CONV && reads_input(l) ? TUTTI_RATE_FIRST : (tutti_rate_kind)kind;
 }
 
 static tutti_pass_seconds described(const tutti_platform *p, const tutti_net *net, int layer,
@@ -151,7 +155,7 @@ static tutti_pass_seconds described(const tutti_platform *p, const tutti_net *ne
     const double weights = FLOAT_BYTES * (double)net->params[l->first_param].stored * share;
     const double seconds =
         fmax(flops / (p->peak * fraction_of(p, kind, samples)), weights / p->memory_bandwidth);
-    return (tutti_pass_seconds){seconds, seconds, l->trains_below ? seconds : 0};
+    return (tutti_pass_seconds){seconds, seconds, seconds};
 }
 
 /* The factor that makes the whole net as fast on one node as was measured. */
@@ -163,7 +167,7 @@ static double scale_of(const tutti_platform *p, const tutti_net *net)
         double seconds = 0;
         for (int l = 0; l < net->layer_count; l++) {
             const tutti_pass_seconds s = described(p, net, l, r->batch, net->layers[l].out.c);
-            seconds += s.forward + s.weights + s.data;
+            seconds += s.forward + s.weights + (reads_input(&net->layers[l]) ? 0 : s.data);
         }
         const double update =
             tutti_platform_update(p, (double)net->param_floats, TUTTI_MEASURED_ACCESSES);
@@ -175,11 +179,15 @@ static double scale_of(const tutti_platform *p, const tutti_net *net)
 tutti_pass_seconds tutti_platform_layer(const tutti_platform *p, const tutti_net *net, int layer,
                                         double samples, int outputs)
 {
+    const tutti_layer *l = &net->layers[layer];
     tutti_pass_seconds s;
-    if (measured(p, &net->layers[layer], samples, outputs, &s)) return s;
-    s = described(p, net, layer, samples, outputs);
-    const double scale = scale_of(p, net);
-    return (tutti_pass_seconds){s.forward * scale, s.weights * scale, s.data * scale};
+    double scale = 1;
+    if (!measured(p, l, samples, outputs, &s)) {
+        s = described(p, net, layer, samples, outputs);
+        scale = scale_of(p, net);
+    }
+    return (tutti_pass_seconds){s.forward * scale, l->frozen ? 0 : s.weights * scale,
+                                l->trains_below ? s.data * scale : 0};
 }
 
 /* Memory decides, and the gradient is read too. */

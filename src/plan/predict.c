@@ -86,7 +86,7 @@ static double statistics_bytes(const builder *b, int layer, int *members)
     const int batch = b->options->batch, nodes = b->plan->nodes;
     const tutti_sharing sharing = {batch, tutti_default_grains(batch), nodes, 0};
     *members = 1;
-    if (!l->kind->group || nodes > sharing.grains) return 0;
+    if (!tutti_layer_measures(l) || nodes > sharing.grains) return 0;
     *members = tutti_statistics_members(&sharing, l->kind->group(l));
     return (double)tutti_statistics_bytes(l, &sharing, l->kind->group(l));
 }
@@ -174,8 +174,8 @@ static void set_layer(builder *b, int layer)
     if (tutti_layer_trains(b->net, l)) set_chain(b, layer);
     const double held = parameters_of(b, layer);
     const double shown = (double)tutti_shape_floats(l->out) * b->options->batch / b->plan->nodes;
-    p->memory = FLOAT_BYTES *
-                (held * (2 + b->options->optimizer.states / (double)b->lives[layer]) + 2 * shown);
+    const double states = b->options->optimizer.states / (double)b->lives[layer];
+    p->memory = FLOAT_BYTES * (held * (l->frozen ? 1 : 2 + states) + 2 * shown);
 }
 
 /* ---- the program ---- */

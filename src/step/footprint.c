@@ -7,7 +7,6 @@
 enum {
     PROGRAM_BYTES = 19 << 20, /* code, libraries, stacks: measured on an idle run */
     BATCHES = 3,              /* the one in use and those the loader reads ahead */
-    SAVED = 2,                /* of each parameter: itself and its momentum */
 };
 
 static uint64_t data_bytes(const tutti_net *net, int samples)
@@ -20,6 +19,7 @@ tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch, 
 {
     tutti_model_options options;
     tutti_model_bytes bytes;
+    const tutti_layer_info total = tutti_net_total(net);
     if (batch < 1) return tutti_fail(TUTTI_ARGUMENT, "a batch size of %d", batch);
     TUTTI_TRY(tutti_model_defaults(&options, batch));
     options.micro_batch = micro_batch;
@@ -31,10 +31,10 @@ tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch, 
         .passes = bytes.passes,
         .parameters = bytes.parameters,
         .gradients = bytes.gradients,
-        .momentum = bytes.parameters,
+        .momentum = bytes.followed,
         .activations = bytes.arena,
         .data = data_bytes(net, batch),
-        .snapshot = SAVED * tutti_net_total(net).parameters * sizeof(float),
+        .snapshot = (total.parameters + total.trained) * sizeof(float), /* and its momentum */
         .program = PROGRAM_BYTES,
         .separate = bytes.separate,
     };
@@ -55,10 +55,11 @@ tutti_status tutti_session_measure(const tutti_session_options *options, bool sa
     const tutti_model_options model = tutti_session_model_options(&s);
     TUTTI_TRY(tutti_model_measure(&bytes, options->net, &model));
     const uint64_t kept = (uint64_t)tutti_optimizer_cost_of(&options->optimizer).states;
-    const uint64_t strip = bytes.parameters / (model.groups ? 1 : (uint64_t)s.size);
-    const uint64_t messages = s.size > 1 ? bytes.parameters : 0;
+    const uint64_t sharers = model.groups ? 1 : (uint64_t)s.size;
+    const uint64_t states = bytes.followed / sharers * kept;
+    const uint64_t messages = s.size > 1 ? bytes.followed : 0;
     *out = PROGRAM_BYTES + bytes.parameters + bytes.gradients + bytes.arena +
-           2 * data_bytes(options->net, bytes.samples) + messages +
-           strip * (kept + (saves ? 1 + kept : 0));
+           2 * data_bytes(options->net, bytes.samples) + messages + states +
+           (saves ? bytes.parameters / sharers + states : 0);
     return TUTTI_OK;
 }

@@ -195,9 +195,21 @@ tutti_traffic tutti_session_traffic(const tutti_session *s, int layer)
     return t;
 }
 
+/* Of a layer that exchanges nothing: without parameters, or frozen, then no strip and no states. */
+static tutti_holding unsynced_holding(const tutti_session *s, int layer)
+{
+    if (!tutti_model_region(s->model, layer).count) return (tutti_holding){0};
+    const int groups = s->options.groups ? s->options.groups[layer] : 0;
+    const int holders = groups ? groups : s->size;
+    return (tutti_holding){.region = tutti_model_region(s->model, layer),
+                           .holders = holders,
+                           .place = s->rank / (s->size / holders)};
+}
+
 tutti_holding tutti_session_holding(const tutti_session *s, int layer)
 {
-    if (!s->sync_of || s->sync_of[layer] < 0) return (tutti_holding){0};
+    if (!s->sync_of) return (tutti_holding){0};
+    if (s->sync_of[layer] < 0) return unsynced_holding(s, layer);
     const tutti_sync *sync = &s->syncs[s->sync_of[layer]];
     return (tutti_holding){
         .region = sync->region,

@@ -43,6 +43,8 @@ static const row rows[] = {
     {"label-smoothing",  REAL,   O(label_smoothing),  S(label_smoothing), 0, 0, false},
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
     {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
+    {"freeze",           TEXT,   O(freeze),           S(freeze),     0, 0, false},
+    {"lr-scale",         TEXT,   O(lr_scale),         S(lr_scale),   0, 0, true},
     {"shuffle",          SWITCH, O(shuffle),          S(shuffle),    0, 0, false},
     {"augment",          SWITCH, O(augment),          S(augment),    0, 0, false},
     {"dropout",          SWITCH, O(dropout),          S(dropout),    0, 0, false},
@@ -66,10 +68,9 @@ static const row *find_row(const char *name)
 
 /* Options that checkpoints of earlier versions do not know, and what they did. */
 static const tutti_state_option younger[] = {
-    {"patience", "0"},
-    {"label-smoothing", "0"},
-    {"class-weights", ""},
-    {"class-weights-hash", "none"},
+    {"patience", "0"},     {"label-smoothing", "0"},
+    {"class-weights", ""}, {"class-weights-hash", "none"},
+    {"freeze", ""},        {"lr-scale", ""},
 };
 enum { YOUNGER = sizeof younger / sizeof *younger };
 
@@ -241,7 +242,7 @@ static tutti_status other_run(const char *path, const char *name, const char *wa
         TUTTI_OTHER_RUN,
         "%s was trained with --%s %s, not %s: leave the option out to go on as it was, "
         "or start from it with --weights",
-        path, name, was, is);
+        path, name, *was ? was : "of nothing", *is ? is : "of nothing");
 }
 
 tutti_status tutti_kept_compare(const tutti_kept *now, const tutti_state *was, const char *path,

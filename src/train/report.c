@@ -59,6 +59,17 @@ static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
              s->decay_all || s->weight_decay == 0 ? "" : " but for biases and normalisation");
 }
 
+static void describe_net(const tutti_net *net, char *out, size_t size)
+{
+    const tutti_layer_info total = tutti_net_total(net);
+    char all[32], some[32];
+    int used = snprintf(out, size, "%s, %s parameters", net->name,
+                        tutti_format_count(all, (int64_t)total.parameters));
+    if (total.trained < total.parameters)
+        snprintf(out + used, size - (size_t)used, ", of which %s are trained",
+                 tutti_format_count(some, (int64_t)total.trained));
+}
+
 static void describe_judge(const tutti_run *run, char *out, size_t size)
 {
     const int val = tutti_data_count(run->data, TUTTI_SPLIT_VAL);
@@ -76,11 +87,10 @@ static void describe_judge(const tutti_run *run, char *out, size_t size)
 void tutti_run_show_header(tutti_run *run)
 {
     if (!run->progress) return;
-    char net[160], data[256], ranks[160], plan[512], batch[256], optimizer[800], length[128], n[32];
+    char net[160], data[256], ranks[160], plan[512], batch[256], optimizer[800], length[128];
     char predicted[256], judge[160];
     const tutti_settings *s = &run->settings;
-    snprintf(net, sizeof net, "%s, %s parameters", run->net->name,
-             tutti_format_count(n, (int64_t)tutti_net_total(run->net).parameters));
+    describe_net(run->net, net, sizeof net);
     snprintf(data, sizeof data, "%s: %s", run->options->data, tutti_data_description(run->data));
     describe_ranks(run, ranks, sizeof ranks);
     describe_plan(run, plan, sizeof plan);

@@ -135,7 +135,10 @@ static tutti_status open_net(tutti_run *run, bool evaluates_only)
     TUTTI_TRY(tutti_settings_resolve(&run->settings, run->options, run->net));
     if (!run->settings.dropout) tutti_net_still(run->net);
     TUTTI_TRY(regroup(run));
-    return tutti_net_hash(run->net, run->net_hash);
+    TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
+    if (evaluates_only) return TUTTI_OK;
+    TUTTI_TRY(tutti_net_scale_lr(run->net, run->settings.lr_scale));
+    return tutti_net_freeze(run->net, run->settings.freeze);
 }
 
 static tutti_status open_net_and_data(tutti_run *run, bool evaluates_only)

@@ -83,6 +83,8 @@ static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o
     TUTTI_TRY(take_text(out->warmup, sizeof out->warmup, o->warmup, "--warmup"));
     TUTTI_TRY(take_text(out->bn_group, sizeof out->bn_group, o->bn_group ? o->bn_group : "net",
                         "--bn-group"));
+    TUTTI_TRY(take_text(out->freeze, sizeof out->freeze, o->freeze, "--freeze"));
+    TUTTI_TRY(take_text(out->lr_scale, sizeof out->lr_scale, o->lr_scale, "--lr-scale"));
     return take_text(out->init, sizeof out->init, o->init ? o->init : "auto", "--init");
 }
 

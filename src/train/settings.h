@@ -21,6 +21,7 @@ typedef struct tutti_settings {
     bool decay_all, shuffle, augment, dropout, skip_bad;
     char bn_group[16];               /* as written; "net": as the net says */
     char init[64], lr_schedule[256]; /* as written */
+    char freeze[512], lr_scale[512]; /* likewise; "": as the net says */
     char warmup[TUTTI_SPAN_TEXT], checkpoint_text[TUTTI_SPAN_TEXT], eval_text[TUTTI_SPAN_TEXT];
     tutti_schedule schedule;
     tutti_pace pace;

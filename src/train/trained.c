@@ -35,7 +35,7 @@ static tutti_status parse_net(tutti_net **out, const tutti_about *about)
 static tutti_status hash_of_answers(tutti_net *net, char hex[TUTTI_HASH_HEX])
 {
     tutti_net_still(net);
-    return tutti_net_hash(net, hex);
+    return tutti_net_hash_answers(net, hex);
 }
 
 static tutti_status check_net(tutti_run *run)

@@ -14,7 +14,10 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+
 import runs
+from read_safetensors import read
 from runs import ENV, same
 
 HERE = pathlib.Path(__file__).parent
@@ -238,6 +241,40 @@ def check_batchnorm(folder):
     yield "batchnorm, groups of 10, resumed on 3 ranks", resumed
 
 
+def check_frozen(folder):
+    """Frozen layers and rates of their own, said by the net and by options; what is frozen stays."""
+    net = [str(NETS / "frozen.net"), "--data", "synthetic", "--grains", "8", "--steps", "6",
+           "--checkpoint-every", "3steps", "--eval-every", "3steps", "--threads", "1"]
+    fc4 = plan_file(folder, "fc4 hybrid groups=2\nfc5 hybrid groups=2")
+    for label, more in (("", []), (", clipped", ["--clip", "0.5"]),
+                        (", options", ["--freeze", "bn3", "--freeze", "fc5,conv2", "--lr-scale",
+                                       "fc6=0.3", "--optimizer", "adamw"])):
+        one = train(folder / f"frozen{label}", 1, *net, *more)
+        once = [] if more else [(5, ["--overlap", "off"]), (3, ["--part-reduce", "direct"])]
+        for ranks, extra in ((2, ["--plan", "model"]), (3, []), (4, ["--plan", fc4]), *once):
+            def run(ranks=ranks, extra=extra, more=more, one=one):
+                same(one, train(folder / "frozen-other", ranks, *net, *more, *extra, "--overwrite"))
+            yield f"frozen{label}, {ranks} ranks {' '.join(extra[:1])}", run
+
+    def stays():
+        first, last = (read(folder / "frozen" / step / "model.safetensors")
+                       for step in ("step_00000000", "latest"))
+        frozen = ("conv1", "bn1", "bn2", "conv3", "fc4")
+        for name, (_, values) in last.items():
+            same_values = values == first[name][1]
+            assert same_values == (name.split(".")[0] in frozen), f"{name} moved: {not same_values}"
+        states = {n.split(".")[0] for n in read(folder / "frozen" / "latest/optimizer.safetensors")}
+        assert states == {"conv2", "bn3", "fc5", "fc6"}, f"the optimizer keeps {states}"
+    yield "frozen layers stay, and need no optimizer", stays
+
+    def resumed():
+        one, run = folder / "frozen, options", folder / "frozen-resumed"
+        run.mkdir()
+        shutil.copytree(one / "step_00000003", run / "step_00000003")
+        same(one, train(run, 3, *net, "--resume", "auto"), metrics=False)
+    yield "frozen, resumed on 3 ranks", resumed
+
+
 def steps_of(run):
     """The bytes of every file of every checkpoint."""
     return {path.relative_to(run): path.read_bytes() for path in sorted(run.glob("step_*/*"))}
@@ -353,7 +390,7 @@ def main():
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
                   check_channels(folder), check_clipping(folder), check_optimizers(folder),
-                  check_batchnorm(folder), check_resume(folder), check_checkpoints(folder),
+                  check_batchnorm(folder), check_frozen(folder), check_resume(folder), check_checkpoints(folder),
                   check_complaints(folder), check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))

@@ -1,6 +1,8 @@
 /* Batch normalisation: channel by channel, the samples of a statistics group are brought to mean 0
- * and variance 1, then scaled and shifted; an evaluation takes the running mean and variance. */
+ * and variance 1, then scaled and shifted; an evaluation takes the running mean and variance, and a
+ * frozen layer always does. */
 #include "kernel/norm.h"
+#include "kernel/planes.h"
 
 #include <string.h>
 
@@ -82,6 +84,7 @@ static void regroup(tutti_layer *layer, int samples)
 static size_t saved(const tutti_layer *layer, int samples)
 {
     const int size = group(layer) ? group(layer) : samples;
+    if (layer->frozen) return 0;
     const size_t groups = (size_t)(samples / size + 2), row = tutti_norm_pair(layer->out.c) / 2;
     return (2 + groups * TUTTI_NORM_STATE + (size_t)samples * 2) * row * sizeof(double);
 }
@@ -166,7 +169,7 @@ static void forward_trained(const tutti_call *c)
 static void forward(const tutti_call *c)
 {
     const tutti_norm norm = norm_of(c);
-    if (c->training) {
+    if (c->training && c->statistics) {
         forward_trained(c);
         return;
     }
@@ -194,9 +197,22 @@ static void backward_parameters(const tutti_call *c)
     tracked[0] = c->first_sample + c->grains->begin[0] == 0; /* one root has the first sample */
 }
 
+/* Mean and variance do not depend on x: what is left is a factor for each channel. */
+static void backward_frozen(const tutti_call *c)
+{
+    const tutti_norm norm = norm_of(c);
+    tutti_norm_given(&norm, c->param[RUNNING_MEAN], c->param[RUNNING_VAR], rows_of(c, 0));
+    const tutti_factors factors = {rows_of(c, 0) + TUTTI_NORM_FACTOR * row_of(c), 0, TUTTI_BLOCK};
+    tutti_scale_planes(c->exec, c->out, factors, c->dy, c->in->gate, c->in->dx);
+}
+
 static void backward_data(const tutti_call *c)
 {
     const tutti_norm norm = norm_of(c);
+    if (!c->statistics) {
+        backward_frozen(c);
+        return;
+    }
     double *sums = c->saved; /* of one group after the other */
     for (int g = 0; g < c->statistics->group_count; g++) {
         tutti_statistics_join(c->statistics, c->exec, c->out, false, g, c->sums, sums);
@@ -218,7 +234,7 @@ const tutti_kind tutti_kind_batchnorm = {
     .regroup = regroup,
     .fuses_gate = true,
     .takes_gate = true,
-    .again = TUTTI_AGAIN_X_PARAMETERS | TUTTI_AGAIN_X_DATA,
+    .again = TUTTI_AGAIN_X_PARAMETERS | TUTTI_AGAIN_X_STATISTICS,
     .create = create,
     .destroy = destroy,
     .scratch = scratch,

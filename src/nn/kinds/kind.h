@@ -52,7 +52,8 @@ typedef struct tutti_call {
     bool relu;             /* apply one to y (fuses_gate) */
     const tutti_input *in; /* [layer->input_count] */
     float *y, *dy;
-    const struct tutti_statistics *statistics; /* of a kind with groups, in training */
+    const struct tutti_statistics *statistics; /* of a kind with groups, in training; NULL: the */
+                                               /* layer is frozen and takes what it keeps */
     double *sums;                              /* pairs of all its roots (nn/statistics.h) */
     const float *const *param;                 /* [layer->param_count] in the order of complete */
     float *const *gradient;                    /* the same of one root, all of it to be written */
@@ -75,7 +76,8 @@ typedef struct tutti_setup {
 enum {
     TUTTI_AGAIN_X_PARAMETERS = 1, /* x, for gradients by parameters */
     TUTTI_AGAIN_X_DATA = 2,       /* x, for the gradient by x */
-    TUTTI_AGAIN_Y = 4
+    TUTTI_AGAIN_X_STATISTICS = 4, /* the same, unless the layer is frozen */
+    TUTTI_AGAIN_Y = 8
 };
 
 struct tutti_kind {
