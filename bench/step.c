@@ -23,7 +23,7 @@
 
 typedef struct step_options {
     const char *net, *plan, *trace;
-    int batch_size, threads, grains, steps, against, overlap;
+    int batch_size, micro_batch, threads, grains, steps, against, overlap;
     bool json;
 } step_options;
 
@@ -34,6 +34,7 @@ enum { AGAINST_NONE, AGAINST_TORCH };
 static const cli_option options[] = {
     {"NET",          CLI_TEXT,   AT(net), .required = true, .help = "a known net, or FILE.net"},
     {"batch-size|b", CLI_INT,    AT(batch_size), 1, 1e6, "32", .help = "samples per step, all ranks together"},
+    {"micro-batch",  CLI_INT,    AT(micro_batch), 0, 1e6, "0", .help = "samples of a rank in memory at a time; 0: all"},
     {"threads|t",    CLI_INT,    AT(threads), 0, 4096, "0", .help = "threads of each rank; 0 means one per core"},
     {"grains",       CLI_INT,    AT(grains), 0, 1e6, "0", .help = "leaves of the sum over samples; 0: by the batch size"},
     {"plan",         CLI_TEXT,   AT(plan), .fallback = "auto", .help = "data, model, auto or a file"},
@@ -224,7 +225,8 @@ static void print_json(const subject *t, const step_options *s, const outcome *o
                                         l.backward_data * per_step, "move_s", l.move * per_step));
     }
     json_t *j =
-        json_pack("{s:s,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch", s->batch_size,
+        json_pack("{s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch",
+                  s->batch_size, "passes", tutti_model_passes(tutti_session_model(t->session)),
                   "ranks", t->me.size, "threads", tutti_team_size(t->me.exec.team), "step_s",
                   o->best, "samples_per_s", s->batch_size / o->best, "percent_of_peak", percent,
                   "max_rss_bytes", max_rss(), "layers", layers);
@@ -247,9 +249,11 @@ static void print_text(const subject *t, const step_options *s, const outcome *o
         printf("%-12s %10.2f %10.2f %10.2f\n", t->net->layers[i].name, l.forward * ms,
                l.backward_weights * ms, l.backward_data * ms);
     }
-    printf("%s batch %d, %d rank(s) x %d thread(s): %.2f samples/s, %.1f %% of the FMA peak (%.0f "
+    const int passes = tutti_model_passes(tutti_session_model(t->session));
+    printf("%s batch %d in %d pass(es), %d rank(s) x %d thread(s): %.2f samples/s, %.1f %% of the "
+           "FMA peak (%.0f "
            "GFLOP/s), %.2f GB resident\n",
-           s->net, s->batch_size, t->me.size, tutti_team_size(t->me.exec.team),
+           s->net, s->batch_size, passes, t->me.size, tutti_team_size(t->me.exec.team),
            s->batch_size / o->best, percent, o->peak * t->me.size, max_rss() * 1e-9);
     if (s->against == AGAINST_TORCH)
         printf("PyTorch%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n",
@@ -290,6 +294,7 @@ static tutti_status create_session(subject *t, const step_options *s)
         .caches = t->me.caches,
         .batch = s->batch_size,
         .grains = s->grains ? s->grains : tutti_default_grains(s->batch_size),
+        .micro_batch = s->micro_batch,
         .groups = t->forecast.plan->groups,
         .late = t->forecast.plan->late,
         .optimizer = suggested.optimizer,
@@ -318,6 +323,8 @@ static tutti_status choose_plan(subject *t, const step_options *s)
         .net = t->net,
         .name = s->plan,
         .batch = s->batch_size,
+        .grains = s->grains,
+        .micro_batch = s->micro_batch,
         .optimizer = tutti_optimizer_cost_of(&suggested.optimizer),
         .overlaps = s->overlap,
         .peak = gflops * 1e9,

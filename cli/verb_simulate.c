@@ -23,6 +23,8 @@ static const cli_option options[] = {
      .help = "64, a list 1,2,4 or a range 1..1024"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24,
      .help = "samples per step, all nodes together", .otherwise = "the net's"},
+    {"micro-batch",  CLI_INT,  TO(micro_batch), 1, 1 << 24,
+     .help = "samples of a node in memory at a time", .otherwise = "all it has of a step"},
     {"platform",     CLI_TEXT, TO(platform), .value = "NAME", .fallback = "cori-phase1",
      .help = "cori-phase1, endeavor-fdr, aws-c4, ethernet-100g, workstations-1g, here, or a file"},
     {"plan",         CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",

@@ -29,11 +29,14 @@ static const struct argument {
     {                                                  \
         "--" name, kind, offsetof(sim_scenario, field) \
     }
-    A("net", TEXT, net_name),    A("platform", TEXT, platform_name), A("plan", TEXT, plan_path),
-    A("network", TEXT, network), A("deployment", TEXT, deployment),  A("trace", TEXT, trace),
-    A("nodes", WHOLE, nodes),    A("batch-size", WHOLE, batch),      A("grains", WHOLE, grains),
-    A("steps", WHOLE, steps),    A("overlap", WHOLE, overlap),       A("priority", WHOLE, priority),
-    A("jitter", REAL, jitter),   A("straggler", REAL, straggler),
+    A("net", TEXT, net_name),          A("platform", TEXT, platform_name),
+    A("plan", TEXT, plan_path),        A("network", TEXT, network),
+    A("deployment", TEXT, deployment), A("trace", TEXT, trace),
+    A("nodes", WHOLE, nodes),          A("batch-size", WHOLE, batch),
+    A("grains", WHOLE, grains),        A("micro-batch", WHOLE, micro_batch),
+    A("steps", WHOLE, steps),          A("overlap", WHOLE, overlap),
+    A("priority", WHOLE, priority),    A("jitter", REAL, jitter),
+    A("straggler", REAL, straggler),
 #undef A
 };
 
@@ -66,8 +69,9 @@ static tutti_status load(sim_scenario *s)
     TUTTI_TRY(tutti_net_load(&s->net, s->net_name));
     TUTTI_TRY(tutti_net_suggested(&suggested, s->net));
     s->optimizer = suggested.optimizer;
-    const tutti_predict_options how = {s->batch, s->overlap, s->priority,
-                                       tutti_optimizer_cost_of(&s->optimizer)};
+    const tutti_predict_options how = {s->batch,       s->overlap,
+                                       s->priority,    tutti_optimizer_cost_of(&s->optimizer),
+                                       s->micro_batch, s->grains};
     TUTTI_TRY(tutti_platform_load(&s->platform, s->platform_name));
     TUTTI_TRY(tutti_plan_read(&s->plan, s->net, s->nodes, s->plan_path));
     return tutti_predict_step(&s->prediction, s->net, s->platform, s->plan, &how);

@@ -169,6 +169,7 @@ static tutti_status live(sim_rank *r, const tutti_stand_in *stand_in)
         .comm = r->comm,
         .net = s->net,
         .batch = s->batch,
+        .micro_batch = s->micro_batch,
         .grains = s->grains,
         .groups = s->plan->groups,
         .late = s->prediction->late,

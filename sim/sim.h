@@ -42,7 +42,7 @@ typedef struct sim_scenario {
     const char *net_name, *platform_name, *plan_path; /* plan: a file */
     const char *network, *deployment;                 /* SimGrid's XML files */
     const char *trace;                                /* NULL: none */
-    int nodes, batch, grains, steps;
+    int nodes, batch, grains, micro_batch, steps;
     int overlap, priority;
     double jitter;    /* standard deviation of a node's computing from step to step, a fraction */
     double precision; /* of the simulated time, seconds */

@@ -108,7 +108,7 @@ static void one_rank_alone_knows_no_network(void **state)
     tutti_net *net = NULL;
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;
-    const tutti_predict_options o = {8, true, true, sgd};
+    const tutti_predict_options o = {8, true, true, sgd, 0, 0};
     assert_int_equal(tutti_net_parse(&net, net_text, "mine"), TUTTI_OK);
     for (int nodes = 1; nodes <= 2; nodes++) {
         assert_int_equal(tutti_plan_create(&plan, net, nodes), TUTTI_OK);
@@ -128,7 +128,7 @@ static void meetings_keep_layers_whole(void **state)
     (void)state;
     tutti_net *net = NULL;
     assert_int_equal(tutti_net_load(&net, "vgg-a"), TUTTI_OK);
-    const tutti_predict_options o = {256, true, true, sgd};
+    const tutti_predict_options o = {256, true, true, sgd, 0, 0};
     for (int costly = 0; costly < 2; costly++) {
         tutti_platform *p = NULL;
         tutti_plan *plan = NULL;

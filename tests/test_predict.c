@@ -35,7 +35,7 @@ static void unload(fixture *f)
 
 static double step(const fixture *f, const tutti_plan *plan, int batch)
 {
-    const tutti_predict_options o = {batch, true, true, sgd};
+    const tutti_predict_options o = {batch, true, true, sgd, 0, 0};
     tutti_prediction *p = NULL;
     assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
     const double seconds = p->step_s;
@@ -54,10 +54,53 @@ static double data_parallel(const fixture *f, int nodes, int batch)
 
 static tutti_plan *best_plan(const fixture *f, int nodes, int batch)
 {
-    const tutti_predict_options o = {batch, true, true, sgd};
+    const tutti_predict_options o = {batch, true, true, sgd, 0, 0};
     tutti_plan *plan = NULL;
     assert_int_equal(tutti_plan_search(&plan, f->net, f->platform, nodes, &o), TUTTI_OK);
     return plan;
+}
+
+static tutti_prediction *in_passes(const fixture *f, const tutti_plan *plan, int micro_batch)
+{
+    const tutti_predict_options o = {256, true, true, sgd, micro_batch, 0};
+    tutti_prediction *p = NULL;
+    assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
+    return p;
+}
+
+/* Gradients are exchanged once in a step, activations of split layers in every pass; memory falls
+ * with the samples, but for the partial gradients. */
+static void several_passes_cost_little_and_save_memory(void **state)
+{
+    (void)state;
+    fixture f = load("overfeat-fast", "cori-phase1");
+    tutti_plan *plans[2] = {NULL, NULL};
+    assert_int_equal(tutti_plan_named(&plans[0], f.net, 4, "data"), TUTTI_OK);
+    assert_int_equal(tutti_plan_named(&plans[1], f.net, 4, "model"), TUTTI_OK);
+    for (int i = 0; i < 2; i++) {
+        tutti_prediction *one = in_passes(&f, plans[i], 0), *all = in_passes(&f, plans[i], 64),
+                         *two = in_passes(&f, plans[i], 32), *eight = in_passes(&f, plans[i], 8);
+        assert_int_equal(one->passes, 1);
+        assert_int_equal(two->passes, 2);
+        assert_int_equal(eight->passes, 8);
+        assert_true(all->step_s == one->step_s && all->memory == one->memory);
+        assert_true(one->step_s < two->step_s && two->step_s < eight->step_s);
+        assert_true(eight->step_s < 2 * one->step_s);
+        assert_true(two->memory < one->memory);
+        for (int l = 0; l < f.net->layer_count; l++)
+            assert_true(fabs(eight->layer[l].bytes - one->layer[l].bytes) <=
+                        1e-9 * one->layer[l].bytes);
+        tutti_prediction_destroy(&one);
+        tutti_prediction_destroy(&all);
+        tutti_prediction_destroy(&two);
+        tutti_prediction_destroy(&eight);
+    }
+    const tutti_predict_options o = {256, true, true, sgd, 3, 0};
+    tutti_prediction *p = NULL;
+    assert_int_equal(tutti_predict_step(&p, f.net, f.platform, plans[0], &o), TUTTI_ARGUMENT);
+    tutti_plan_destroy(&plans[0]);
+    tutti_plan_destroy(&plans[1]);
+    unload(&f);
 }
 
 static void one_node_is_as_fast_as_measured(void **state)
@@ -139,7 +182,7 @@ static void speech_net_is_hybrid_on_16_nodes(void **state)
 /* The last late layer's name, "" for none. */
 static const char *last_late(const fixture *f, int nodes, int batch, bool overlap)
 {
-    const tutti_predict_options o = {batch, overlap, true, sgd};
+    const tutti_predict_options o = {batch, overlap, true, sgd, 0, 0};
     tutti_plan *plan = best_plan(f, nodes, batch);
     tutti_prediction *p = NULL;
     assert_int_equal(tutti_predict_step(&p, f->net, f->platform, plan, &o), TUTTI_OK);
@@ -217,7 +260,7 @@ static void one_host_sends_nothing(void **state)
 {
     (void)state;
     fixture f = load("cd-dnn", "endeavor-fdr");
-    const tutti_predict_options o = {1024, true, true, sgd};
+    const tutti_predict_options o = {1024, true, true, sgd, 0, 0};
     double steps[2], parameters = 0;
     for (int i = 0; i < f.net->layer_count; i++) parameters += (double)tutti_layer_floats(f.net, i);
     f.platform->ranks = 2;
@@ -274,7 +317,7 @@ static const tutti_layer_prediction *layer_of(const tutti_prediction *p, const t
 static void statistics_cost_messages_where_ranks_share_groups(void **state)
 {
     (void)state;
-    const tutti_predict_options o = {64, true, true, sgd};
+    const tutti_predict_options o = {64, true, true, sgd, 0, 0};
     double seconds[2], bytes[2];
     for (int all = 0; all < 2; all++) {
         fixture f = {0};
@@ -305,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_is_as_fast_as_measured),
+        cmocka_unit_test(several_passes_cost_little_and_save_memory),
         cmocka_unit_test(statistics_cost_messages_where_ranks_share_groups),
         cmocka_unit_test(convolutions_stay_data_parallel),
         cmocka_unit_test(never_worse_than_data_parallel),

@@ -20,6 +20,7 @@ typedef struct tutti_planner_options {
     const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
     const char *freeze;   /* layers that are not trained: see tutti_net_freeze */
     int batch_size;       /* of all nodes together; 0: the net's */
+    int micro_batch;      /* samples of a node in memory at a time; 0: all it has of a step */
     bool overlap;         /* communicate while computing */
     bool priority;        /* the first layers first */
     double samples;       /* of an epoch; 0: ImageNet's 1,281,167 */

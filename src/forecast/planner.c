@@ -91,7 +91,8 @@ static tutti_status read_nodes(tutti_planner *p, const char *text)
 static tutti_status make_plan(const tutti_planner *p, int nodes, tutti_plan **out)
 {
     const tutti_planner_options *o = p->options;
-    const tutti_predict_options how = {p->batch, o->overlap, o->priority, p->optimizer};
+    const tutti_predict_options how = {p->batch,     o->overlap,     o->priority,
+                                       p->optimizer, o->micro_batch, 0};
     const char *plan = o->plan ? o->plan : "auto";
     if (!strcmp(plan, "auto")) return tutti_plan_search(out, p->net, p->platform, nodes, &how);
     return tutti_plan_named(out, p->net, nodes, plan);
@@ -99,7 +100,8 @@ static tutti_status make_plan(const tutti_planner *p, int nodes, tutti_plan **ou
 
 static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
 {
-    const tutti_predict_options how = {p->batch, true, true, p->optimizer};
+    const tutti_predict_options how = {p->batch, true, true, p->optimizer, p->options->micro_batch,
+                                       0};
     tutti_plan *plan = NULL;
     tutti_prediction *prediction = NULL;
     TUTTI_TRY(tutti_plan_create(&plan, p->net, 1));
@@ -112,8 +114,8 @@ static tutti_status one_node_seconds(const tutti_planner *p, double *seconds)
 
 static tutti_status fill_row(tutti_planner *p, tutti_planner_row *row, double one_node)
 {
-    const tutti_predict_options how = {p->batch, p->options->overlap, p->options->priority,
-                                       p->optimizer};
+    const tutti_predict_options how = {p->batch,     p->options->overlap,     p->options->priority,
+                                       p->optimizer, p->options->micro_batch, 0};
     if (row->nodes > p->batch)
         return tutti_fail(TUTTI_ARGUMENT, "%d nodes are more than the %d samples of a minibatch",
                           row->nodes, p->batch);

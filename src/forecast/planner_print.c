@@ -132,7 +132,9 @@ static void print_memory(const tutti_planner *p, const tutti_planner_row *r, FIL
     char need[32], have[32];
     tutti_format_bytes(need, r->prediction->memory);
     if (p->platform->memory > 0 && r->prediction->memory > p->platform->memory)
-        fprintf(out, "warning: a node needs %s but has %s: take more nodes or a smaller batch\n",
+        fprintf(out,
+                "warning: a node needs %s but has %s: take more nodes, a smaller batch or "
+                "--micro-batch\n",
                 need, tutti_format_bytes(have, p->platform->memory));
     else fprintf(out, "memory: %s a node\n", need);
 }
@@ -159,7 +161,9 @@ void tutti_planner_print(const tutti_planner *p, FILE *out)
     const tutti_planner_row *last = &p->rows[p->count - 1];
     fprintf(out, "%s, minibatch %d, on %s\n\n", p->net->name, p->batch,
             *p->platform->title ? p->platform->title : p->platform->name);
-    fprintf(out, "%d node%s:\n", last->nodes, last->nodes > 1 ? "s" : "");
+    fprintf(out, "%d node%s", last->nodes, last->nodes > 1 ? "s" : "");
+    if (last->prediction->passes > 1) fprintf(out, " in %d passes", last->prediction->passes);
+    fprintf(out, ":\n");
     print_layers(p, last, out);
     print_memory(p, last, out);
     print_order(p, last, out);
@@ -206,6 +210,7 @@ static void json_row(const tutti_planner *p, const tutti_planner_row *r, tutti_s
     tutti_json_field_real(s, "epoch_s", r->epoch_s, 9);
     tutti_json_field_real(s, "node_hours", r->node_hours, 9);
     tutti_json_field_real(s, "memory_bytes", r->prediction->memory, 9);
+    tutti_json_field_int(s, "passes", r->prediction->passes);
 }
 
 tutti_status tutti_planner_print_json(const tutti_planner *p, FILE *out)

@@ -98,6 +98,7 @@ tutti_status tutti_simulate_show(const tutti_simulate_options *o)
     plan.nodes = o->nodes;
     plan.plan = o->plan;
     plan.batch_size = o->batch_size;
+    plan.micro_batch = o->micro_batch;
     plan.overlap = o->overlap;
     plan.priority = o->priority;
     TUTTI_TRY(tutti_plot_check(o->plot));

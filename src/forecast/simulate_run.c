@@ -124,6 +124,7 @@ static tutti_status compose(command *c, const tutti_simulation *s, int row, cons
     say_number(c, "--nodes", nodes);
     say_number(c, "--batch-size", p->batch);
     say_number(c, "--grains", grains);
+    say_number(c, "--micro-batch", o->micro_batch);
     say_number(c, "--steps", steps);
     say_number(c, "--overlap", o->overlap);
     say_number(c, "--priority", o->priority);

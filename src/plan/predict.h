@@ -11,6 +11,8 @@ typedef struct tutti_predict_options {
     bool overlap;  /* false: communicate after computing */
     bool priority; /* false: layers are served in the order of their gradients */
     tutti_optimizer_cost optimizer;
+    int micro_batch; /* samples of a node in a pass, at most; 0: all it has (nn/passes.h) */
+    int grains;      /* which it has whole; 0: by the batch, at least one a node */
 } tutti_predict_options;
 
 typedef struct tutti_layer_prediction {
@@ -25,6 +27,7 @@ typedef struct tutti_layer_prediction {
 
 typedef struct tutti_prediction {
     int nodes, batch;
+    int passes; /* of a step; layers' seconds and bytes are those of all of them */
     double step_s, compute_s, exposed_s, comm_s; /* step = compute + exposed */
     double input_s;                              /* of it outside the layers */
     double memory;                               /* bytes of a node */

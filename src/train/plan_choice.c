@@ -97,7 +97,8 @@ static tutti_status choose_platform(tutti_forecast *f, const tutti_plan_question
 
 static tutti_status find_and_predict(tutti_forecast *f, const tutti_plan_question *q, bool searches)
 {
-    const tutti_predict_options how = {q->batch, q->overlaps, true, q->optimizer};
+    const tutti_predict_options how = {q->batch,     q->overlaps,    true,
+                                       q->optimizer, q->micro_batch, q->grains};
     tutti_platform *platform = NULL;
     tutti_plan *best = NULL;
     tutti_status s = choose_platform(f, q, &platform);
@@ -108,11 +109,21 @@ static tutti_status find_and_predict(tutti_forecast *f, const tutti_plan_questio
         if (s == TUTTI_OK)
             memcpy(f->plan->groups, best->groups, sizeof *best->groups * (size_t)best->layers);
     }
+    tutti_prediction_destroy(&f->prediction);
     if (s == TUTTI_OK) s = tutti_predict_step(&f->prediction, q->net, platform, f->plan, &how);
     if (s == TUTTI_OK) f->plan->late = f->prediction->late;
     tutti_plan_destroy(&best);
     tutti_platform_destroy(&platform);
     return s;
+}
+
+/* Collective. */
+static tutti_status decide(tutti_forecast *f, const tutti_plan_question *q, bool searches)
+{
+    tutti_comm *comm = q->me->comm;
+    TUTTI_TRY(
+        tutti_comm_agree(comm, q->me->rank == 0 ? find_and_predict(f, q, searches) : TUTTI_OK));
+    return tutti_comm_broadcast(comm, 0, &f->plan->late, sizeof f->plan->late);
 }
 
 static tutti_status fill(tutti_forecast *f, const tutti_plan_question *q)
@@ -121,11 +132,14 @@ static tutti_status fill(tutti_forecast *f, const tutti_plan_question *q)
     tutti_comm *comm = q->me->comm;
     TUTTI_TRY(tutti_comm_agree(
         comm, tutti_plan_named(&f->plan, q->net, q->me->size, searches ? "data" : q->name)));
-    TUTTI_TRY(
-        tutti_comm_agree(comm, q->me->rank == 0 ? find_and_predict(f, q, searches) : TUTTI_OK));
-    TUTTI_TRY(tutti_comm_broadcast(comm, 0, &f->plan->late, sizeof f->plan->late));
+    TUTTI_TRY(decide(f, q, searches));
     return tutti_comm_broadcast(comm, 0, f->plan->groups,
                                 sizeof *f->plan->groups * (size_t)f->plan->layers);
+}
+
+tutti_status tutti_forecast_again(tutti_forecast *forecast, const tutti_plan_question *question)
+{
+    return decide(forecast, question, false);
 }
 
 tutti_status tutti_forecast_init(tutti_forecast *out, const tutti_plan_question *question)

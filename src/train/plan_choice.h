@@ -10,6 +10,8 @@ typedef struct tutti_plan_question {
     const tutti_net *net;
     const char *name; /* "data", "model", a file; "auto" (or NULL) searches for the fastest */
     int batch;
+    int grains;
+    int micro_batch; /* 0: all samples at once */
     tutti_optimizer_cost optimizer;
     bool overlaps; /* communicates behind the computing */
     bool sends;    /* messages were asked for, also where memory could be shared */
@@ -28,6 +30,10 @@ typedef struct tutti_forecast {
 /* Collective. */
 tutti_status tutti_forecast_init(tutti_forecast *out,
                                  const tutti_plan_question *question) TUTTI_MUST_CHECK;
+
+/* Collective. Predicts the same plan's step anew, when more is known than when it was chosen. */
+tutti_status tutti_forecast_again(tutti_forecast *forecast,
+                                  const tutti_plan_question *question) TUTTI_MUST_CHECK;
 void tutti_forecast_deinit(tutti_forecast *forecast); /* all zero is fine; leaves it so */
 
 #endif

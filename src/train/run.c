@@ -170,22 +170,39 @@ static tutti_status check_same_everywhere(tutti_run *run)
 
 /* ---- the model ---- */
 
-/* Collective. One that only evaluates needs none: its ranks exchange nothing. */
-static tutti_status choose_plan(tutti_run *run)
+static tutti_plan_question plan_question(const tutti_run *run, int micro_batch)
 {
     const tutti_train_options *o = run->options;
-    const tutti_plan_question question = {
+    return (tutti_plan_question){
         .me = &run->me,
         .net = run->net,
         .name = o->plan,
         .batch = run->settings.batch,
+        .grains = run->settings.grains,
+        .micro_batch = micro_batch,
         .optimizer = tutti_optimizer_cost_of(&run->settings.optimizer),
         .overlaps = o->overlap && run->settings.clip <= 0,
         .sends = o->part_reduce || o->part_broadcast,
         .peak = run->peak / run->me.size,
         .log = &run->log,
     };
+}
+
+/* Collective. One that only evaluates needs none: its ranks exchange nothing. */
+static tutti_status choose_plan(tutti_run *run)
+{
+    const tutti_plan_question question = plan_question(run, run->options->micro_batch);
     return tutti_forecast_init(&run->forecast, &question);
+}
+
+/* Collective. Whether a step takes several passes is known when its plan is. */
+static tutti_status choose_micro_batch(tutti_run *run)
+{
+    const tutti_session_options o = tutti_run_session_options(run, false);
+    TUTTI_TRY(tutti_run_choose_micro_batch(run, &o));
+    if (run->micro_batch == o.micro_batch) return TUTTI_OK;
+    const tutti_plan_question question = plan_question(run, run->micro_batch);
+    return tutti_forecast_again(&run->forecast, &question);
 }
 
 tutti_session_options tutti_run_session_options(const tutti_run *run, bool evaluates_only)
@@ -220,9 +237,8 @@ tutti_session_options tutti_run_session_options(const tutti_run *run, bool evalu
 /* Collective. */
 static tutti_status create_session(tutti_run *run, bool evaluates_only)
 {
+    if (!evaluates_only) TUTTI_TRY(choose_micro_batch(run));
     tutti_session_options o = tutti_run_session_options(run, evaluates_only);
-    if (evaluates_only) return tutti_session_create(&run->session, &o);
-    TUTTI_TRY(tutti_run_choose_micro_batch(run, &o));
     o.micro_batch = run->micro_batch;
     return tutti_session_create(&run->session, &o);
 }

@@ -54,10 +54,12 @@ def check_ops():
 
 def check_step(folder, ranks):
     path, steps = folder / f"{ranks}.json", 2
-    done = run("step", "lenet", "-b", 8, "-t", 1, "--steps", steps, "--json", "--trace", path,
+    done = run("step", "lenet", "-b", 8, "-t", 1, "--micro-batch", 4 // ranks, "--grains", 8,
+               "--steps", steps, "--json", "--trace", path,
                ranks=ranks)
     found = figures(f"step on {ranks} rank(s)", done)
     expect("step times steps", found.get("samples_per_s", 0) > 0 and found["ranks"] == ranks, done)
+    expect("step takes passes", found.get("passes") == 2, done)
     events = json.loads(path.read_text())["traceEvents"] if path.exists() else []
     computed = {e["pid"] for e in events if e.get("cat") == "forward"}
     expect("step's trace shows every rank", computed == set(range(ranks)), done)

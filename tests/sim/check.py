@@ -56,6 +56,18 @@ def check_bytes(table):
               (row["bytes_sent"], wanted))
 
 
+def check_passes():
+    """Activations of split layers travel in every pass, gradients in the last one."""
+    for plan in "data", "model":
+        one, four = (rows("--nodes", "2", "--plan", plan, *extra)[0]
+                     for extra in ([], ["--micro-batch", "8"]))
+        check(f"passes_with_plan_{plan}_take_longer", four["step_s"] > one["step_s"], (one, four))
+        check(f"passes_with_plan_{plan}_send_as_much",
+              abs(four["bytes_sent"] / one["bytes_sent"] - 1) < 0.01, (one, four))
+        check(f"passes_with_plan_{plan}_are_predicted",
+              abs(four["predicted_step_s"] / four["step_s"] - 1) < 0.1, four)
+
+
 def check_options():
     plain = rows("--nodes", "4", "--plan", "data")[0]["step_s"]
     again = rows("--nodes", "4", "--plan", "data")[0]["step_s"]
@@ -145,6 +157,7 @@ def main():
         check_absence()
         sys.exit(1 if failures else 0)
     check_bytes(check_rows())
+    check_passes()
     check_options()
     check_files()
     check_topologies()
