@@ -81,6 +81,7 @@ check-torch: all
 	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_ways.py $(BUILD)/tutti
+	@/usr/bin/python3 tests/check_torch_kinds.py $(BUILD)/tutti
 
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.

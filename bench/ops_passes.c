@@ -11,6 +11,7 @@
 #include "kernel/pixel_norm.h"
 #include "kernel/planes.h"
 #include "kernel/pool.h"
+#include "kernel/upsample.h"
 
 /* ---- on arrays of b->count floats ---- */
 

@@ -42,7 +42,16 @@ class Scale(nn.Module):
         self.layer_scale = nn.Parameter(torch.ones(channels, 1, 1))
 
     def forward(self, x):
-        return x * self.layer_scale.reshape(-1, *[1] * (x.dim() - 2))
+        return x * self.layer_scale
+
+
+class Transposed(nn.ConvTranspose2d):
+    """Padding that differs at the end is cut off there."""
+    ends = None
+
+    def forward(self, x):
+        y = super().forward(x)
+        return nn.functional.pad(y, [-end for end in self.ends]) if self.ends else y
 
 
 class PixelNorm(nn.LayerNorm):
@@ -90,21 +99,40 @@ def module_of(kind, words, pairs, x, dropout):
                          pair(pairs, "stride", [1]), pads_of(pairs)[0],
                          pair(pairs, "dilation", [1]), int(pairs.get("groups", 1)),
                          bias="nobias" not in words)
+    if kind == "deconv":
+        pad, ends = pads_of(pairs)
+        module = Transposed(x.shape[1], int(words[0]), pair(pairs, "kernel", None),
+                            pair(pairs, "stride", [1]), (0, 0) if ends else pad,
+                            pair(pairs, "output-pad", [0]), int(pairs.get("groups", 1)),
+                            "nobias" not in words, pair(pairs, "dilation", [1]))
+        module.ends = ends
+        return module
     if kind == "fc":
-        return nn.Linear(x[0].numel(), int(words[0]), bias="nobias" not in words)
+        return Features(x[0].numel(), int(words[0]), bias="nobias" not in words)
     if kind in ("maxpool", "avgpool"):
         return pool_of(kind, words, pairs, x)
     if kind == "batchnorm":  # group=all is what PyTorch does
-        norm = nn.BatchNorm1d if x.dim() == 2 else nn.BatchNorm2d
-        return norm(x.shape[1], float(pairs.get("eps", 1e-5)), float(pairs.get("momentum", 0.1)))
+        return nn.BatchNorm2d(x.shape[1], float(pairs.get("eps", 1e-5)),
+                              float(pairs.get("momentum", 0.1)))
+    if kind == "lrn":
+        return nn.LocalResponseNorm(int(words[0]), *(float(pairs.get(key, usual)) for key, usual in
+                                                     (("alpha", 1e-4), ("beta", 0.75), ("k", 1))))
     if kind == "layernorm":
         return PixelNorm(x.shape[1], float(pairs.get("eps", 1e-5)))
+    if kind == "groupnorm":
+        return nn.GroupNorm(int(words[0]), x.shape[1], float(pairs.get("eps", 1e-5)))
     if kind == "dropout":
         return nn.Dropout(float(words[0]) if dropout else 0.0)
     if kind == "stochasticdepth" and not dropout:
         return nn.Identity()
     if kind == "layerscale":
         return Scale(x.shape[1])
+    if kind == "upsample":
+        mode, corners = pairs.get("mode", "nearest"), "align-corners" in words
+        options = {"align_corners": corners} if mode == "bilinear" else {}
+        if "scale" in pairs:
+            return nn.Upsample(scale_factor=pair(pairs, "scale", None), mode=mode, **options)
+        return nn.Upsample(pair(pairs, "size", None), mode=mode, **options)
     if kind == "leakyrelu":
         return nn.LeakyReLU(float(pairs.get("slope", 0.01)))
     if kind in ACTIVATIONS:
@@ -112,14 +140,15 @@ def module_of(kind, words, pairs, x, dropout):
     raise SystemExit(f"torch_net.py: cannot build a layer of kind '{kind}'")
 
 
-def product(inputs):
-    dims = max(x.dim() for x in inputs)  # vectors are images of one pixel
-    a, b = (x.reshape(*x.shape, *[1] * (dims - x.dim())) for x in inputs)
-    return a * b
+# a vector is an image of one pixel, here, too
+class Features(nn.Linear):
+    """A fully connected layer of a flattened image."""
+    def forward(self, x):
+        return super().forward(x.flatten(1))[:, :, None, None]
 
 
 # kinds without a module: what they make of their inputs
-JOINS = {"add": sum, "concat": lambda inputs: torch.cat(inputs, 1), "mul": product}
+JOINS = {"add": sum, "concat": lambda inputs: torch.cat(inputs, 1), "mul": lambda inputs: inputs[0] * inputs[1]}
 
 
 class Net(nn.Module):
@@ -144,11 +173,15 @@ class Net(nn.Module):
         else:
             self.steps.append((name, inputs, does))
 
-    def forward(self, x):
-        values = {"input": x}
+    def last(self, x):
+        """What the last layer gives, an image."""
+        values = {"input": x[..., None, None] if x.dim() == 2 else x}
         for name, inputs, does in self.steps:
             values[name] = does([values[i] for i in inputs])
         return values[self.steps[-1][0]]
+
+    def forward(self, x):
+        return self.last(x).flatten(1)
 
 
 def inputs_of(kind, words, pairs, names):
@@ -170,9 +203,6 @@ def add_layer(net, layer, kind, words, pairs, inputs, x, dropout):
         net.add(layer, inputs,
                 lambda v: v[0].unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2))
     else:
-        if kind == "fc" and x.dim() > 2:
-            net.add(f"{layer}_flat", inputs, lambda values: values[0].flatten(1))
-            inputs = [f"{layer}_flat"]
         module = module_of(kind, words, pairs, x, dropout)
         if ends:
             module.padding = (0, 0)
@@ -203,7 +233,7 @@ def groups(net, lr):
 def build(name, dropout=True):
     shape, layers = read(name if name.endswith(".net") else MODELS / f"{name}.net")
     net, names, given = Net(), ["input"], {"input": "input"}
-    shapes = {"input": torch.zeros(1, *shape)}
+    shapes = {"input": torch.zeros(2, *shape, *[1] * (3 - len(shape)))}
     for layer, kind, words, pairs in layers:
         if kind == "softmax":  # nn.CrossEntropyLoss has it
             continue
@@ -213,5 +243,5 @@ def build(name, dropout=True):
         names.append(layer)
         tune(net, layer, words, pairs)
         with torch.no_grad():
-            shapes[given[layer]] = net.eval()(torch.zeros(1, *shape))
+            shapes[given[layer]] = net.eval().last(torch.zeros(2, *shape))
     return net.train(), shape, shapes[given[names[-1]]].shape[1]

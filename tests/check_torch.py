@@ -164,11 +164,11 @@ def lived(net):
             for name, t in net.state_dict().items()}
 
 
-def train_tutti(tutti, net, spec, run, batch, steps, lr, optimizer):
+def train_tutti(tutti, net, spec, run, batch, steps, lr, optimizer, decay=DECAY):
     """The losses of all steps, and the weights before the first and after the last."""
     command = [tutti, "train", net, "--data", spec, "--run", run, "--batch-size", batch, "--steps",
                steps, "--lr", lr, "--lr-schedule", "fixed", "--warmup", "0steps", *optimizer,
-               "--weight-decay", DECAY, "--shuffle", "off", "--augment", "off", "--dropout", "off",
+               "--weight-decay", decay, "--shuffle", "off", "--augment", "off", "--dropout", "off",
                "--clip", 0, "--eval-every", "never", "--keep", 0, "--quiet"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:

@@ -139,6 +139,41 @@ static bool make_conv(maker *m, int from)
     return true;
 }
 
+static bool make_deconv(maker *m, int from)
+{
+    const random_layer in = *value_at(m, from);
+    const int k = one_in(m, 4) ? in.c : some_channels(m);
+    const int groups = one_in(m, 3) ? common_divisor(m, in.c, k) : 1;
+    random_window w = {.stride = {1, 1}, .dilation = {1, 1}};
+    int more[2], out[2];
+    some_pair(m, 1, 4, w.kernel);
+    some_pair(m, 1, 3, w.stride);
+    if (one_in(m, 4)) some_pair(m, 1, 2, w.dilation);
+    some_pair(m, 0, w.kernel[0] / 2, w.pad);
+    some_pad_end(m, &w);
+    for (int i = 0; i < 2; i++) {
+        more[i] = below(m, w.stride[i]);
+        out[i] = ((i ? in.w : in.h) - 1) * w.stride[i] - w.pad[i] - w.pad_end[i] +
+                 (w.kernel[i] - 1) * w.dilation[i] + more[i] + 1;
+        if (out[i] < 1 || out[i] > 20) return false;
+    }
+    const double taps = (double)w.kernel[0] * w.kernel[1];
+    if (!spend(m, taps * in.c / groups * k * pixels(&in))) return false;
+    random_layer *layer = begin(m, "deconv", from);
+    layer->c = k, layer->h = out[0], layer->w = out[1];
+    say(m, " %d", k);
+    say_pair(m, "kernel", w.kernel);
+    if (w.stride[0] * w.stride[1] > 1) say_pair(m, "stride", w.stride);
+    say_pads(m, &w);
+    if (more[0] + more[1] > 0) say_pair(m, "output-pad", more);
+    if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
+    if (groups > 1) say(m, " groups=%d", groups);
+    say_activation(m);
+    say_weights(m);
+    end(m, from);
+    return true;
+}
+
 bool make_fc_of(maker *m, int from, int features)
 {
     const random_layer *in = value_at(m, from);
@@ -232,6 +267,24 @@ static bool make_shuffle(maker *m, int from)
     return true;
 }
 
+static bool make_upsample(maker *m, int from)
+{
+    static const char *const modes[] = {"", " mode=nearest", " mode=bilinear",
+                                        " mode=bilinear align-corners"};
+    const random_layer in = *value_at(m, from);
+    int size[2];
+    some_pair(m, 1, 3, size);
+    const bool scale = one_in(m, 2);
+    if (scale && in.c * pixels(&in) * size[0] * size[1] > 5000) return false;
+    random_layer *layer = begin(m, "upsample", from);
+    if (!scale) some_pair(m, 1, 12, size);
+    say_pair(m, scale ? "scale" : "size", size);
+    say(m, "%s", ONE_OF(m, modes));
+    layer->h = size[0] * (scale ? in.h : 1), layer->w = size[1] * (scale ? in.w : 1);
+    end(m, from);
+    return true;
+}
+
 /* Kinds whose line says it all. */
 static bool make_plain(maker *m, int from)
 {
@@ -264,7 +317,12 @@ static bool make_batchnorm(maker *m, int from)
 static bool make_sample_norm(maker *m, int from)
 {
     static const char *const lines[] = {"layernorm", "layernorm eps=0.01"};
-    begin(m, ONE_OF(m, lines), from);
+    const int c = value_at(m, from)->c;
+    if (one_in(m, 2)) begin(m, ONE_OF(m, lines), from);
+    else {
+        begin(m, "groupnorm", from);
+        say(m, " %d", common_divisor(m, c, c));
+    }
     say_activation(m);
     say_tuning(m);
     end(m, from);
@@ -344,8 +402,9 @@ static bool make_concat(maker *m, int from)
 }
 
 random_maker *const random_makers[] = {
-    make_conv, make_conv,       make_conv,    make_conv,      make_fc,    make_fc,
-    make_pool, make_activation, make_plain,   make_plain,     make_add,   make_concat,
-    make_mul,  make_slice,      make_shuffle, make_batchnorm, make_plain, make_sample_norm,
+    make_conv,      make_conv,   make_conv,        make_conv,     make_fc,
+    make_fc,        make_pool,   make_activation,  make_plain,    make_plain,
+    make_add,       make_concat, make_mul,         make_slice,    make_shuffle,
+    make_batchnorm, make_plain,  make_sample_norm, make_upsample, make_deconv,
 };
 const int random_maker_count = sizeof random_makers / sizeof *random_makers;

@@ -32,6 +32,8 @@ typedef struct op {
     int kernel[2], stride[2], pad[2], dilation[2];
     int pad_end[2]; /* -1: as pad */
     int size[2];    /* of the output; 0: by the window */
+    int scale[2], output_pad[2];
+    bool bilinear, align_corners;
     bool global, no_bias, ceil, exclude_pad, whole;
     bool frozen; /* its gradients mean nothing */
     double rate, alpha, beta, k;
@@ -69,6 +71,8 @@ typedef struct kind {
 
 shape_fn shape_conv, shape_fc, shape_pool, shape_same, shape_mul, shape_concat, shape_slice;
 pass_fn conv_forward, conv_backward, fc_forward, fc_backward;
+shape_fn shape_deconv, shape_upsample;
+pass_fn deconv_forward, deconv_backward, upsample_forward, upsample_backward;
 pass_fn maxpool_forward, maxpool_backward, avgpool_forward, avgpool_backward;
 pass_fn silu_forward, silu_backward, gelu_forward, gelu_backward;
 pass_fn hardswish_forward, hardswish_backward, hardsigmoid_forward, hardsigmoid_backward;

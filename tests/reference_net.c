@@ -23,6 +23,7 @@ struct reference_net {
 
 static const kind kinds[] = {
     {"conv", FEATURES, true, shape_conv, conv_forward, conv_backward},
+    {"deconv", FEATURES, true, shape_deconv, deconv_forward, deconv_backward},
     {"fc", FEATURES, true, shape_fc, fc_forward, fc_backward},
     {"maxpool", NO_ARGUMENT, false, shape_pool, maxpool_forward, maxpool_backward},
     {"avgpool", NO_ARGUMENT, false, shape_pool, avgpool_forward, avgpool_backward},
@@ -40,11 +41,13 @@ static const kind kinds[] = {
     {"stochasticdepth", RATE, false, shape_same, depth_forward, depth_backward},
     {"lrn", FEATURES, false, shape_same, lrn_forward, lrn_backward},
     {"batchnorm", NO_ARGUMENT, true, shape_same, NULL, NULL},
+    {"groupnorm", FEATURES, true, shape_same, sample_norm_forward, sample_norm_backward},
     {"layernorm", NO_ARGUMENT, true, shape_same, sample_norm_forward, sample_norm_backward},
     {"add", NAMES, false, shape_same, join_forward, join_backward},
     {"mul", NAMES, false, shape_mul, mul_forward, mul_backward},
     {"slice", NO_ARGUMENT, false, shape_slice, channels_forward, channels_backward},
     {"shuffle", FEATURES, false, shape_same, channels_forward, channels_backward},
+    {"upsample", NO_ARGUMENT, false, shape_upsample, upsample_forward, upsample_backward},
     {"concat", NAMES, false, shape_concat, join_forward, join_backward},
     {"softmax", NO_ARGUMENT, false, NULL, NULL, NULL},
 };
@@ -113,7 +116,7 @@ static void add_parameters(reference_net *net, op *o)
         if (o->kind->forward == sample_norm_forward) o->bias = add_parameter(net, count);
         return;
     }
-    const bool windows = o->kind->shape == shape_conv;
+    const bool windows = o->kind->shape != shape_fc;
     const size_t rows =
         windows ? (size_t)(in->c / o->groups * o->kernel[0] * o->kernel[1]) : value_count(in);
     o->weight = add_parameter(net, features * rows);
@@ -161,6 +164,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     double ignored;
     if (read_pair(word, "kernel", o->kernel) || read_pair(word, "stride", o->stride)) return;
     if (read_pair(word, "pad-end", o->pad_end) || read_pair(word, "size", o->size)) return;
+    if (read_pair(word, "scale", o->scale) || read_pair(word, "output-pad", o->output_pad)) return;
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
@@ -180,6 +184,9 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     else if (!strcmp(word, "global")) o->global = true;
     else if (!strcmp(word, "ceil")) o->ceil = true;
     else if (!strcmp(word, "exclude-pad")) o->exclude_pad = true;
+    else if (!strcmp(word, "mode=bilinear")) o->bilinear = true;
+    else if (!strcmp(word, "mode=nearest")) o->bilinear = false;
+    else if (!strcmp(word, "align-corners")) o->align_corners = true;
     else if (!strcmp(word, "nobias")) o->no_bias = true;
     else if (!strcmp(word, "whole")) o->whole = true;
     else if (!(*activation = kind_named(word))) give_up("no such option", word);

@@ -47,8 +47,7 @@ static double *leaf_of(const plane_job *job, const plane *p)
     return job->leaves + p->sample * tutti_norm_pair(job->extent.c) + p->channel;
 }
 
-/* A mean as two floats. */
-static void split_mean(double mean, float *high, float *low)
+void tutti_norm_split_mean(double mean, float *high, float *low)
 {
     *high = (float)mean;
     *low = (float)(mean - (double)*high);
@@ -67,7 +66,7 @@ static void sums_of(const plane_job *job, const plane *p)
     const double *mean = job->states + p->group * TUTTI_NORM_STATE * row + p->channel;
     double *leaf = leaf_of(job, p);
     float high[TUTTI_BLOCK], low[TUTTI_BLOCK];
-    for (int l = 0; l < TUTTI_BLOCK; l++) split_mean(mean[l], &high[l], &low[l]);
+    for (int l = 0; l < TUTTI_BLOCK; l++) tutti_norm_split_mean(mean[l], &high[l], &low[l]);
     job->ops->norm_sums(job->extent.pixels, job->x + p->at, job->dy + p->at, high, low, leaf,
                         leaf + row);
 }
@@ -251,7 +250,7 @@ void tutti_norm_join(tutti_exec exec, const tutti_norm_tree *tree, const tutti_n
 static void set_forward(const tutti_norm *norm, size_t c, double mean, double inverse, float *rows)
 {
     const size_t row = row_of(norm->channels);
-    split_mean(mean, &rows[TUTTI_NORM_HIGH * row + c], &rows[TUTTI_NORM_LOW * row + c]);
+    tutti_norm_split_mean(mean, &rows[TUTTI_NORM_HIGH * row + c], &rows[TUTTI_NORM_LOW * row + c]);
     rows[TUTTI_NORM_FACTOR * row + c] = (float)((double)norm->weight[c] * inverse);
     rows[TUTTI_NORM_ADDEND * row + c] = norm->bias[c];
 }
@@ -279,7 +278,8 @@ void tutti_norm_back_coefficients(const tutti_norm *norm, double values, const d
     for (size_t c = 0; c < row; c++) {
         const double inverse = state[TUTTI_NORM_INVERSE * row + c];
         const double factor = (double)norm->weight[c] * inverse;
-        split_mean(state[c], &rows[TUTTI_NORM_HIGH * row + c], &rows[TUTTI_NORM_LOW * row + c]);
+        tutti_norm_split_mean(state[c], &rows[TUTTI_NORM_HIGH * row + c],
+                              &rows[TUTTI_NORM_LOW * row + c]);
         rows[TUTTI_NORM_FACTOR * row + c] = (float)factor;
         rows[TUTTI_NORM_ADDEND * row + c] = (float)(-factor * sums[c] / values);
         rows[TUTTI_NORM_FACTOR_X * row + c] =

@@ -68,6 +68,9 @@ void tutti_norm_join(tutti_exec exec, const tutti_norm_tree *tree, const tutti_n
 
 /* ---- coefficients: rows of c floats, of one group ---- */
 
+/* A mean as two floats. */
+void tutti_norm_split_mean(double mean, float *high, float *low);
+
 typedef struct tutti_norm {
     int channels;
     double eps;

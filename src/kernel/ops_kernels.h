@@ -6,6 +6,7 @@
 #include "kernel/ops.h"
 #include "kernel/pixel_norm.h"
 #include "kernel/pool.h"
+#include "kernel/upsample.h"
 
 /* Elementwise: reads a, b, mask (may be NULL), writes y (may be an input), and reads and writes the
  * states of an optimizer, at begin .. end-1, both multiples of 16. */
@@ -92,14 +93,20 @@ typedef void tutti_pixel_norm_sums_fn(int pixels, const float *x, const float *d
 typedef void tutti_adaptive_fn(const tutti_adaptive_shape *shape, const float *from,
                                const float *mask, float *to);
 
+/* One plane; backward may have a mask. */
+typedef void tutti_upsample_fn(const tutti_upsample *upsample, const float *from, const float *mask,
+                               float *to, bool stream);
+
 /* One plane and a number for each of its channels: y = factor * x, zero where mask <= 0 (may be
- * NULL); sums of a * b over pixels, in the order of planes.h. */
+ * NULL); y += addend, then max(., 0) if relu; sums of a * b, or of a if b is NULL, over pixels, in
+ * the order of planes.h. */
 typedef struct tutti_plane {
     size_t pixels;
     const float *factor, *x, *mask;
     float *y;
 } tutti_plane;
 typedef void tutti_scale_plane_fn(const tutti_plane *plane, bool stream);
+typedef void tutti_shift_plane_fn(size_t pixels, const float *addends, bool relu, float *y);
 typedef void tutti_dot_plane_fn(size_t pixels, const float *a, const float *b, float *sums);
 
 /* 'lanes' (1 to 16) planes of the source, each 'pixels' long, become one of blocks, and back. */
@@ -156,7 +163,11 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_pixel_norm_sums_fn, pixel_norm_sums)                  \
     X(tutti_adaptive_fn, adaptive_pool)                           \
     X(tutti_adaptive_fn, adaptive_unpool)                         \
+    X(tutti_upsample_fn, upsample_nearest)                        \
+    X(tutti_upsample_fn, upsample_bilinear)                       \
+    X(tutti_upsample_fn, upsample_backward)                       \
     X(tutti_scale_plane_fn, scale_plane)                          \
+    X(tutti_shift_plane_fn, shift_plane)                          \
     X(tutti_dot_plane_fn, dot_plane)                              \
     X(tutti_block_plane_fn, block_plane)                          \
     X(tutti_unblock_plane_fn, unblock_plane)

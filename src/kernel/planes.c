@@ -15,7 +15,7 @@ typedef struct planes_job {
     const tutti_grains *grains;
     const float *a, *b; /* b: the mask, or the other factor of a sum */
     float *y;
-    bool stream;
+    bool stream, relu;
 } planes_job;
 
 static void run(tutti_exec exec, tutti_team_job *share, planes_job *job, size_t floats)
@@ -52,6 +52,26 @@ void tutti_scale_planes(tutti_exec exec, tutti_extent extent, tutti_factors fact
     run(exec, scale_share, &job, floats);
 }
 
+static void shift_share(void *arg, int thread, int threads)
+{
+    static const float nothing[B] = {0};
+    const planes_job *job = arg;
+    const size_t blocks = tutti_channel_blocks(job->extent.c);
+    const size_t plane = tutti_extent_plane(job->extent);
+    const tutti_range mine = tutti_range_of((size_t)job->extent.n * blocks, threads, thread);
+    for (size_t i = mine.begin; i < mine.end; i++)
+        job->ops->shift_plane((size_t)job->extent.pixels,
+                              job->a ? job->a + i % blocks * B : nothing, job->relu,
+                              job->y + i * plane);
+}
+
+void tutti_shift_planes(tutti_exec exec, tutti_extent extent, const float *addends, bool relu,
+                        float *y)
+{
+    planes_job job = {.extent = extent, .a = addends, .y = y, .relu = relu};
+    run(exec, shift_share, &job, tutti_extent_floats(extent));
+}
+
 /* ---- sums ---- */
 
 static void dot_share(void *arg, int thread, int threads)
@@ -86,7 +106,8 @@ static void dot_grain(const planes_job *job, size_t block, int grain, float sum[
     for (int n = job->grains->begin[grain]; n < job->grains->begin[grain + 1]; n++) {
         const size_t at = (size_t)n * sample + first;
         float more[B];
-        job->ops->dot_plane((size_t)job->extent.pixels, job->a + at, job->b + at, more);
+        job->ops->dot_plane((size_t)job->extent.pixels, job->a + at, job->b ? job->b + at : NULL,
+                            more);
         add(sum, more);
     }
 }

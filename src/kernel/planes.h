@@ -4,6 +4,8 @@
 #ifndef TUTTI_KERNEL_PLANES_H
 #define TUTTI_KERNEL_PLANES_H
 
+#include <stdbool.h>
+
 #include "kernel/conv.h"
 #include "kernel/exec.h"
 
@@ -22,8 +24,12 @@ void tutti_scale_planes(tutti_exec exec, tutti_extent extent, tutti_factors fact
 void tutti_dot_planes(tutti_exec exec, tutti_extent extent, const float *a, const float *b,
                       float *sums);
 
-/* The same, added over samples, [c/16][16]: within a grain one after another, grains by the tree of
- * base/tree.h. extent.n does not count. */
+/* y += addend[channel] (NULL: 0), then max(., 0) if relu; addends are [c/16][16]. */
+void tutti_shift_planes(tutti_exec exec, tutti_extent extent, const float *addends, bool relu,
+                        float *y);
+
+/* The sums of tutti_dot_planes, or those of a alone if b is NULL, added over samples, [c/16][16]:
+ * within a grain one after another, grains by the tree of base/tree.h. extent.n does not count. */
 void tutti_dot_grains(tutti_exec exec, tutti_extent extent, const tutti_grains *grains,
                       const float *a, const float *b, float *sums);
 

@@ -100,10 +100,11 @@ tutti_status tutti_measure_back(tutti_model *m, tutti_unit *unit, const tutti_pa
                                 bool moves)
 {
     const tutti_model_hooks *hooks = &m->options.hooks;
-    if (!unit->statistics) return TUTTI_OK;
+    const tutti_kind *kind = unit->layer->kind;
+    if (!kind->measure_back || (kind->group && !unit->statistics)) return TUTTI_OK;
     const double start = tutti_now();
     tutti_call call = tutti_unit_call(m, unit, pass, TUTTI_PASS_DATA);
-    if (!tutti_unit_rests(m, unit, pass)) unit->layer->kind->measure_back(&call);
+    if (!tutti_unit_rests(m, unit, pass)) kind->measure_back(&call);
     unit->times.backward_weights += tutti_now() - start;
     return moves && unit->sums_move[1] >= 0 && hooks->start_move
                ? hooks->start_move(hooks->user, unit->sums_move[1])

@@ -133,7 +133,8 @@ struct tutti_kind {
     size_t (*scratch)(const void *own, int samples);        /* bytes, of each pass */
     size_t (*saved)(const tutti_layer *layer, int samples); /* bytes, from forward to backward */
     /* Of a kind with groups: in training, before the forward pass and before the backward ones, the
-     * roots that this worker measures. The executor brings those of other workers. */
+     * roots that this worker measures. The executor brings those of other workers. Any kind may
+     * have measure_back: what both backward passes need, whichever comes first. */
     void (*measure)(const tutti_call *call);
     void (*measure_back)(const tutti_call *call);
     void (*forward)(const tutti_call *call); /* may be repeated: same inputs, same outputs */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "kernel/norm.h"
 #include "kernel/pixel_norm.h"
-#include "nn/kinds/kind.h"
+#include "nn/kinds/norm.h"
 
 typedef struct options {
     double eps;
@@ -19,13 +19,8 @@ enum { WEIGHT, BIAS };
 
 static tutti_status complete(tutti_net *net, tutti_layer *layer)
 {
-    const int c = layer->in.c;
-    tutti_param param = {.dim_count = 1, .dims = {c}, .layout = {c, 1, 1, 1, true}};
     layer->out = layer->in;
-    param.fill = (tutti_fill){TUTTI_INIT_CONSTANT, 1};
-    TUTTI_TRY(tutti_layer_add_param(net, "weight", &param));
-    param.fill.value = 0;
-    return tutti_layer_add_param(net, "bias", &param);
+    return tutti_layer_add_norm(net, layer, false);
 }
 
 static size_t saved(const tutti_layer *layer, int samples)

@@ -21,7 +21,7 @@ tutti_status tutti_layer_add_weights(tutti_net *net, tutti_layer *layer, tutti_w
     weight.fill = (tutti_fill){(tutti_init)w->init, (float)w->std};
     TUTTI_TRY(tutti_layer_add_param(net, "weight", &weight));
     if (w->nobias) return TUTTI_OK;
-    const int features = like->dims[0];
+    const int features = layer->out.c;
     return tutti_layer_add_param(net, "bias",
                                  &(tutti_param){.dim_count = 1,
                                                 .dims = {features},

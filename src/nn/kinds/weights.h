@@ -29,7 +29,7 @@ typedef struct tutti_weights {
 enum { TUTTI_MAX_FEATURES = 1 << 20 };
 
 /* Fills in what the text did not say, and adds LAYER.weight with the dims and layout of 'like' and,
- * unless 'nobias', LAYER.bias. */
+ * unless 'nobias', LAYER.bias of the output's channels. */
 tutti_status tutti_layer_add_weights(tutti_net *net, tutti_layer *layer, tutti_weights *weights,
                                      const tutti_param *like) TUTTI_MUST_CHECK;
 

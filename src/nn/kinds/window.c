@@ -13,8 +13,7 @@ int tutti_window_pad_end(const tutti_window *w, int way)
     return w->pad_end[way] < 0 ? w->pad[way] : w->pad_end[way];
 }
 
-/* Padding that is the same on both sides is said in one way only: nets have a hash. */
-static void settle_pad_end(tutti_window *w)
+void tutti_window_settle(tutti_window *w)
 {
     if (tutti_window_pad_end(w, 0) == w->pad[0] && tutti_window_pad_end(w, 1) == w->pad[1])
         w->pad_end[0] = w->pad_end[1] = -1;
@@ -42,7 +41,7 @@ tutti_status tutti_window_slide(tutti_window *w, tutti_layer *layer)
                           layer->name, reach(w, 0), reach(w, 1), padded[0], padded[1],
                           padded[0] > layer->in.h || padded[1] > layer->in.w ? " (with padding)"
                                                                              : "");
-    settle_pad_end(w);
+    tutti_window_settle(w);
     layer->out.h = windows(w, 0, layer->in.h);
     layer->out.w = windows(w, 1, layer->in.w);
     return TUTTI_OK;

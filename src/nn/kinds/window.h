@@ -22,6 +22,9 @@ typedef struct tutti_window {
 /* Checks that the window fits, completes it and sets height and width of layer->out. */
 tutti_status tutti_window_slide(tutti_window *window, tutti_layer *layer) TUTTI_MUST_CHECK;
 
+/* Padding that is the same on both sides is said in one way only from now on: nets have a hash. */
+void tutti_window_settle(tutti_window *window);
+
 /* The padding below (way 0) or to the right (1). */
 int tutti_window_pad_end(const tutti_window *window, int way);
 
