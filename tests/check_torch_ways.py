@@ -3,8 +3,9 @@
 
     check_torch_ways.py TUTTI [CASE...]
 
-Smoothed labels, weights of classes and the one-cycle schedule are PyTorch's own; the learning rates
-of all steps are compared, too.
+Smoothed labels, weights of classes and the one-cycle schedule are PyTorch's own, an average of the
+weights is its AveragedModel with the buffers, which begins with the first weights; minibatches are
+counted, not averaged. The learning rates of all steps are compared, too.
 """
 import pathlib, subprocess, sys, tempfile
 
@@ -29,8 +30,10 @@ CASES = {  # net, options of tutti, and of PyTorch
     "onecycle": ("linear", ["--lr-schedule", "onecycle"], dict(cycle={})),
     "onecycle:own": ("linear", ["--lr-schedule", "onecycle:0.4:10:100"],
                      dict(cycle=dict(pct_start=0.4, div_factor=10, final_div_factor=100))),
+    "ema": ("linear", ["--ema", 0.9], dict(ema=0.9)),
     "all": ("batchnorm", ["--class-weights", "auto", "--label-smoothing", 0.1, "--lr-schedule",
-                          "onecycle"], dict(weights="auto", smoothing=0.1, cycle={})),
+                          "onecycle", "--ema", 0.9],
+            dict(weights="auto", smoothing=0.1, cycle={}, ema=0.9)),
 }
 
 
@@ -55,13 +58,17 @@ def train_tutti(tutti, text, spec, run, options):
             run / "step_00000000", run / f"step_{STEPS:08}")
 
 
-def train_torch(net, start, samples, labels, weights=None, smoothing=0.0, cycle=None):
+def train_torch(net, start, samples, labels, weights=None, smoothing=0.0, cycle=None,
+                ema=0.0):
     net.load_state_dict(tensors(read(start / "model.safetensors")), strict=True)
     weight = None if weights is None else torch.tensor(weights, dtype=torch.float32)
     criterion = torch.nn.CrossEntropyLoss(weight=weight, label_smoothing=smoothing)
     optimizer = torch.optim.SGD(net.parameters(), LR, 0.9, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LR, total_steps=STEPS, cycle_momentum=False, **cycle) if cycle is not None else None
+    average = torch.optim.swa_utils.AveragedModel(
+        net, avg_fn=lambda a, p, _: ema * a + (1 - ema) * p, use_buffers=True)
+    average.update_parameters(net)  # the first one copies
     losses, rates = [], []
     for step in range(STEPS):
         which = slice(step * BATCH, (step + 1) * BATCH)
@@ -70,10 +77,12 @@ def train_torch(net, start, samples, labels, weights=None, smoothing=0.0, cycle=
         loss.backward()
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
+        average.update_parameters(net)
         if schedule and step < STEPS - 1:
             schedule.step()
         losses.append(loss.item())
-    return losses, rates
+    counts = {name: t for name, t in net.state_dict().items() if not t.is_floating_point()}
+    return losses, rates, dict(average.module.state_dict(), **counts)
 
 
 def check(tutti, name):
@@ -92,9 +101,12 @@ def check(tutti, name):
             (data / "weights").write_text("".join(f"{w:.9g}\n" for w in recipe["weights"]))
         options = [data / "weights" if word == "FILE" else word for word in options]
         ours, our_rates, start, end = train_tutti(tutti, text, spec, scratch / "run", options)
-        theirs, rates = train_torch(net, start, samples, labels, **recipe)
+        theirs, rates, average = train_torch(net, start, samples, labels, **recipe)
         loss, (weight, tensor) = compare(ours, theirs, tensors(read(end / "model.safetensors")),
                                          net.state_dict())
+        if "ema" in recipe:
+            _, (mean, _) = compare(ours, theirs, tensors(read(end / "ema.safetensors")), average)
+            weight = max(weight, mean)
     rate = max(abs(a - b) / b for a, b in zip(our_rates, rates))
     good = loss <= LOSS and weight <= WEIGHTS and rate <= RATE
     print(f"{name:13} {STEPS} steps of {BATCH}: loss {theirs[0]:.4f} -> {theirs[-1]:.4f}, differs by "

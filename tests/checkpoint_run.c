@@ -127,7 +127,8 @@ static const tutti_log counting = {.sink = count_warning, .level = TUTTI_LOG_INF
 tutti_status begin(const fixture *f, tutti_checkpoint **out, int64_t step, int rank, int ranks,
                    const char *name)
 {
-    const tutti_checkpoint_spec spec = {f->run, step, {f->layout, f->layout}, rank, ranks, name};
+    const tutti_checkpoint_spec spec = {f->run, step,  {f->layout, f->layout, NULL},
+                                        rank,   ranks, name};
     return tutti_checkpoint_begin(out, &spec);
 }
 

@@ -18,7 +18,7 @@
 #include "checkpoint/writer.h"
 #include "scratch.h"
 
-enum { MOST_RANKS = 4, STEP = 7, TENSORS = 2 };
+enum { MOST_RANKS = 4, STEP = 7, TENSORS = 2, WRITTEN = TUTTI_PART_OPTIMIZER + 1 };
 
 /* ---- fsync ---- */
 
@@ -68,13 +68,13 @@ static void close_ranks(team *t)
 
 static void open_ranks(team *t, int ranks)
 {
-    const int counts[TUTTI_PARTS] = {TENSORS, TENSORS};
+    const int counts[TUTTI_PARTS] = {TENSORS, TENSORS, 0};
     close_ranks(t);
     t->ranks = ranks;
     for (int r = 0; r < ranks; r++) {
         assert_int_equal(tutti_writer_create(&t->writer[r], NULL), TUTTI_OK);
         assert_int_equal(tutti_snapshot_create(&t->snapshot[r], counts), TUTTI_OK);
-        for (int p = 0; p < TUTTI_PARTS; p++)
+        for (int p = 0; p < WRITTEN; p++)
             for (int i = 0; i < TENSORS; i++) {
                 const int64_t n = tutti_tensor_elements(&specs[i]), first = n * r / ranks;
                 tutti_snapshot_add(t->snapshot[r], (tutti_checkpoint_part)p, i, first,
@@ -109,7 +109,7 @@ static int teardown(void **state)
 
 static void fill(team *t, int r, float value)
 {
-    for (int p = 0; p < TUTTI_PARTS; p++)
+    for (int p = 0; p < WRITTEN; p++)
         for (int i = 0; i < TENSORS; i++) {
             const int64_t n = tutti_tensor_elements(&specs[i]);
             for (int64_t e = n * r / t->ranks; e < n * (r + 1) / t->ranks; e++)
@@ -124,7 +124,7 @@ static void start(team *t, int64_t step, int count, tutti_checkpoint_finish_opti
     char name[256] = "";
     options.best_step = -1;
     for (int r = 0; r < count; r++) {
-        const tutti_checkpoint_spec spec = {t->run, step,     {t->layout, t->layout},
+        const tutti_checkpoint_spec spec = {t->run, step,     {t->layout, t->layout, NULL},
                                             r,      t->ranks, name};
         tutti_writer_job job = {.snapshot = t->snapshot[r], .options = options, .finishes = !r};
         fill(t, r, (float)step);

@@ -46,6 +46,8 @@ typedef struct tutti_train_options {
     double clip;               /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
     double label_smoothing;    /* 0 to 1, as in PyTorch; < 0: [0] */
     const char *class_weights; /* "auto", a file, "none"; NULL: ["none"]; doc/RUNS.md */
+    double ema;                /* decay of an average of the weights; 0: none is kept; < 0: [0] */
+    const char *eval_weights;  /* that training evaluates: "model"; NULL: ["ema"], if it is kept */
     int64_t seed;              /* of everything random [0] */
     int grains;           /* leaves of the sum over samples, a power of two; 0: by the batch size */
     const char *bn_group; /* samples that batchnorm layers take together: "32", "all"; NULL or */

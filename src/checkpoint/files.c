@@ -29,12 +29,12 @@
 #include "checkpoint/tally.h"
 #include "format/json.h"
 
-/* A mark is called "rank_7.MODEL.OPTIMIZER": who has flushed, and the tallies of its pieces. */
-#define MARK_FORMAT "%d.%016" PRIx64 ".%016" PRIx64
+/* A mark is called "rank_7.MODEL.OPTIMIZER.AVERAGE": who has flushed, and tallies of its pieces. */
+#define MARK_FORMAT "%d.%016" PRIx64 ".%016" PRIx64 ".%016" PRIx64
 
 enum { CHUNK_BYTES = 256 << 10, NUMBER = sizeof(float) };
 
-/* One of the two files. */
+/* One of the files of tensors; without a layout there is none. */
 typedef struct part {
     const tutti_safetensors_layout *layout;
     tutti_safetensors_writer *writer;
@@ -158,7 +158,7 @@ static tutti_status leave_mark(const tutti_checkpoint *c)
 {
     char name[TUTTI_TEMPORARY_BYTES], path[TUTTI_PATH_BYTES];
     snprintf(name, sizeof name, TUTTI_MARK MARK_FORMAT, c->rank, c->parts[0].tally,
-             c->parts[1].tally);
+             c->parts[1].tally, c->parts[2].tally);
     TUTTI_TRY(tutti_checkpoint_path(path, c->unfinished, name, ""));
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 || close(fd)) return io_failure("create", path);
@@ -168,6 +168,7 @@ static tutti_status leave_mark(const tutti_checkpoint *c)
 tutti_status tutti_checkpoint_flush(tutti_checkpoint *c)
 {
     for (int p = 0; p < TUTTI_PARTS; p++) {
+        if (!c->parts[p].layout) continue;
         TUTTI_TRY(open_part(c, p));
         TUTTI_TRY(tutti_safetensors_writer_close(&c->parts[p].writer));
     }
@@ -183,8 +184,8 @@ tutti_status tutti_checkpoint_is_flushed(tutti_checkpoint *c, bool *all)
     DIR *dir = opendir(c->unfinished); /* anew each time: a network's file system looks anew, too */
     if (!dir) return io_failure("read", c->unfinished);
     for (const struct dirent *entry; (entry = readdir(dir));) {
-        if (sscanf(entry->d_name, TUTTI_MARK "%d.%" SCNx64 ".%" SCNx64, &rank, &tallies[0],
-                   &tallies[1]) != 3)
+        if (sscanf(entry->d_name, TUTTI_MARK "%d.%" SCNx64 ".%" SCNx64 ".%" SCNx64, &rank,
+                   &tallies[0], &tallies[1], &tallies[2]) != 1 + TUTTI_PARTS)
             continue;
         for (int p = 0; p < TUTTI_PARTS; p++) sums[p] += tallies[p];
         marks++;
@@ -260,6 +261,7 @@ static tutti_status add_sums(tutti_string *sums, const tutti_checkpoint *c, cons
     char path[TUTTI_PATH_BYTES], hex[TUTTI_HASH_HEX];
     for (int i = 0; i < TUTTI_PARTS; i++) {
         const part *p = &c->parts[i];
+        if (!p->layout) continue;
         TUTTI_TRY(tutti_checkpoint_path(path, c->unfinished, tutti_checkpoint_files[i], ""));
         if (c->ranks > 1 || p->hashed != tutti_safetensors_layout_bytes(p->layout))
             TUTTI_TRY(check_part(c, i, path));

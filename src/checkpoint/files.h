@@ -2,8 +2,9 @@
  *
  *   RUN/step_00001200/model.safetensors        weights, PyTorch's names and layouts
  *                     optimizer.safetensors    what the optimizer keeps
+ *                     ema.safetensors          an average of the weights, where one is kept
  *                     state.json               where the run stands
- *                     SHA256SUMS               of the three, as sha256sum(1) writes and checks it
+ *                     SHA256SUMS               of them all, as sha256sum(1) writes and checks it
  *   RUN/latest -> step_00001200                symbolic links, so that people can use them
  *   RUN/best   -> step_00000900                in paths: RUN/best/model.safetensors
  *
@@ -41,6 +42,7 @@ enum { TUTTI_PATH_BYTES = 4096 };
 typedef enum tutti_checkpoint_part {
     TUTTI_PART_MODEL,
     TUTTI_PART_OPTIMIZER,
+    TUTTI_PART_AVERAGE, /* where its layout is not NULL */
     TUTTI_PARTS
 } tutti_checkpoint_part;
 
@@ -113,7 +115,8 @@ tutti_status tutti_checkpoint_find(char path[TUTTI_PATH_BYTES], bool *found,
  * first file that does not. */
 tutti_status tutti_checkpoint_verify(const char *directory) TUTTI_MUST_CHECK;
 
-/* The file of weights that 'where' means: itself, or that of a checkpoint, or a run's best. */
+/* The file of weights that 'where' means: itself, or that of a checkpoint, or a run's best. Of one
+ * that keeps an average that is it. */
 tutti_status tutti_checkpoint_weights(char path[TUTTI_PATH_BYTES],
                                       const char *where) TUTTI_MUST_CHECK;
 

@@ -17,7 +17,11 @@
 #include "format/file.h"
 
 const char *const tutti_checkpoint_files[TUTTI_CHECKPOINT_FILES] = {
-    "model.safetensors", "optimizer.safetensors", TUTTI_STATE_FILE};
+    TUTTI_MODEL_FILE,
+    "optimizer.safetensors",
+    TUTTI_AVERAGE_FILE,
+    TUTTI_STATE_FILE,
+};
 
 /* ---- Names -------------------------------------------------------------------------------- */
 
@@ -134,13 +138,22 @@ static tutti_status load_sums(char **out, const char *directory)
     return TUTTI_OK;
 }
 
+/* The average: neither a sum of it nor the file is there. */
+static bool is_left_out(const char *sums, const char *directory, const char *name)
+{
+    char path[TUTTI_PATH_BYTES];
+    if (strcmp(name, TUTTI_AVERAGE_FILE) || sum_of(sums, name)) return false;
+    return !tutti_checkpoint_path(path, directory, name, "") && access(path, F_OK);
+}
+
 tutti_status tutti_checkpoint_verify(const char *directory)
 {
     char *sums = NULL;
     tutti_status s = TUTTI_OK;
     TUTTI_TRY(load_sums(&sums, directory));
     for (int i = 0; i < TUTTI_CHECKPOINT_FILES && !s; i++)
-        s = verify_by(sums, directory, tutti_checkpoint_files[i]);
+        if (!is_left_out(sums, directory, tutti_checkpoint_files[i]))
+            s = verify_by(sums, directory, tutti_checkpoint_files[i]);
     tutti_free(sums);
     return s;
 }
@@ -269,19 +282,32 @@ static int64_t best_in(const char *run)
     return isfinite(top1) && isfinite(step) ? (int64_t)step : -1;
 }
 
+/* The average if the checkpoint has one, or should have. */
+static tutti_status weights_in(char path[TUTTI_PATH_BYTES], const char *where, const char *folder)
+{
+    char directory[TUTTI_PATH_BYTES], *sums = NULL;
+    TUTTI_TRY(tutti_checkpoint_path(directory, where, folder, ""));
+    TUTTI_TRY(tutti_checkpoint_path(path, directory, TUTTI_AVERAGE_FILE, ""));
+    if (access(path, R_OK) == 0) return TUTTI_OK;
+    const bool should = !load_sums(&sums, directory) && sum_of(sums, TUTTI_AVERAGE_FILE);
+    tutti_free(sums);
+    return should ? TUTTI_OK : tutti_checkpoint_path(path, directory, TUTTI_MODEL_FILE, "");
+}
+
+static bool has_model(const char *where, const char *folder)
+{
+    char path[TUTTI_PATH_BYTES];
+    return !tutti_checkpoint_path(path, where, folder, "/" TUTTI_MODEL_FILE) &&
+           access(path, R_OK) == 0;
+}
+
 tutti_status tutti_checkpoint_weights(char path[TUTTI_PATH_BYTES], const char *where)
 {
     char best[TUTTI_STEP_NAME_BYTES];
-    const int64_t step = best_in(where);
-    tutti_checkpoint_step_name(best, step);
-    TUTTI_TRY(tutti_checkpoint_path(path, where, best, "/model.safetensors"));
-    if (step >= 0 && access(path, R_OK) == 0) return TUTTI_OK;
-    static const char *const places[] = {"best/model.safetensors", "latest/model.safetensors",
-                                         "model.safetensors"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        TUTTI_TRY(tutti_checkpoint_path(path, where, places[i], ""));
-        if (access(path, R_OK) == 0) return TUTTI_OK;
-    }
+    tutti_checkpoint_step_name(best, best_in(where));
+    const char *const places[] = {best, "best", "latest", "."};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (has_model(where, places[i])) return weights_in(path, where, places[i]);
     const size_t length = strlen(where);
     if (length >= TUTTI_PATH_BYTES) return tutti_fail(TUTTI_ARGUMENT, "'%s' is too long", where);
     memcpy(path, where, length + 1);

@@ -41,7 +41,8 @@ static tutti_status begin(tutti_keeper *k, const char *run, int64_t step, tutti_
     const tutti_checkpoint_spec spec = {
         .run = run,
         .step = step,
-        .layouts = {k->layouts[TUTTI_PART_MODEL], k->layouts[TUTTI_PART_OPTIMIZER]},
+        .layouts = {k->layouts[TUTTI_PART_MODEL], k->layouts[TUTTI_PART_OPTIMIZER],
+                    k->layouts[TUTTI_PART_AVERAGE]},
         .rank = tutti_comm_rank(k->comm),
         .ranks = tutti_comm_size(k->comm),
         .name = name,

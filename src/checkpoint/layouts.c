@@ -17,7 +17,10 @@ static tutti_status list_parameters(tutti_keeper *k, tutti_tensor_spec *specs,
 {
     for (int i = 0; i < k->net->param_count; i++)
         specs[i] = spec_of(&k->net->params[i], k->net->params[i].name);
-    return tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_MODEL], specs,
+    TUTTI_TRY(tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_MODEL], specs,
+                                                   k->net->param_count, facts, count));
+    if (!tutti_session_has_average(k->session)) return TUTTI_OK;
+    return tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_AVERAGE], specs,
                                                 k->net->param_count, facts, count);
 }
 
@@ -26,6 +29,7 @@ tutti_status tutti_keeper_describe(tutti_keeper *k, const tutti_fact *facts, int
     tutti_tensor_spec *specs = NULL;
     TUTTI_TRY(tutti_alloc(&specs, (size_t)k->net->param_count, sizeof *specs));
     tutti_safetensors_layout_destroy(&k->layouts[TUTTI_PART_MODEL]);
+    tutti_safetensors_layout_destroy(&k->layouts[TUTTI_PART_AVERAGE]);
     const tutti_status s = list_parameters(k, specs, facts, count);
     tutti_free(specs);
     return s;

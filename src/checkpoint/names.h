@@ -12,10 +12,13 @@
 #define TUTTI_MARK       "rank_" /* how the marks of ranks that have flushed begin */
 
 enum {
-    TUTTI_CHECKPOINT_FILES = 3,
+    TUTTI_CHECKPOINT_FILES = 4,
     TUTTI_STEP_NAME_BYTES = 32 /* "step_" and any number of steps */
 };
-extern const char *const tutti_checkpoint_files[TUTTI_CHECKPOINT_FILES];
+extern const char *const tutti_checkpoint_files[TUTTI_CHECKPOINT_FILES]; /* by part; the state */
+
+#define TUTTI_MODEL_FILE   "model.safetensors"
+#define TUTTI_AVERAGE_FILE "ema.safetensors" /* the only one that a checkpoint may do without */
 
 /* 'directory'/'name' with 'suffix' behind it. */
 tutti_status tutti_checkpoint_path(char out[TUTTI_PATH_BYTES], const char *directory,

@@ -39,6 +39,11 @@ static tutti_status read_tensors(tutti_keeper *k, const char *directory)
         snprintf(path, sizeof path, "%s/optimizer.safetensors", directory);
         TUTTI_TRY(tutti_tensors_read(k, TUTTI_PART_OPTIMIZER, path, &missing));
     }
+    if (!missing && tutti_session_has_average(k->session)) {
+        snprintf(path, sizeof path, "%s/ema.safetensors", directory);
+        if (tutti_tensors_read(k, TUTTI_PART_AVERAGE, path, &missing))
+            return tutti_fail(TUTTI_CHECKPOINT, "the checkpoint is damaged: %s", tutti_message());
+    }
     if (!missing) return TUTTI_OK;
     return tutti_fail(TUTTI_CHECKPOINT, "%s: %d tensors do not fit", path, missing);
 }

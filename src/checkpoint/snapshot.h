@@ -8,7 +8,7 @@
 
 typedef struct tutti_snapshot tutti_snapshot;
 
-/* 'counts' are the tensors of the two files. */
+/* 'counts' are the tensors of each file. */
 tutti_status tutti_snapshot_create(tutti_snapshot **out,
                                    const int counts[TUTTI_PARTS]) TUTTI_MUST_CHECK;
 void tutti_snapshot_destroy(tutti_snapshot **snapshot);

@@ -44,21 +44,23 @@ void tutti_tensors_destroy(tutti_keeper *k)
     tutti_layouts_destroy(k);
 }
 
-/* What a tensor of a file is: a parameter, or a state that the optimizer keeps of it. */
-enum { PARAMETER = -1 };
+/* What a tensor of a file is: a parameter, its average, or a state that the optimizer keeps. */
+enum { PARAMETER = -1, AVERAGE = -2 };
 typedef struct entry {
-    int param, state; /* PARAMETER: the parameter itself */
+    int param, state; /* PARAMETER: the parameter itself; AVERAGE */
 } entry;
 
 static tutti_checkpoint_part part_of(entry e)
 {
-    return e.state == PARAMETER ? TUTTI_PART_MODEL : TUTTI_PART_OPTIMIZER;
+    return e.state == PARAMETER ? TUTTI_PART_MODEL
+           : e.state == AVERAGE ? TUTTI_PART_AVERAGE
+                                : TUTTI_PART_OPTIMIZER;
 }
 
 /* Its number in the layout of its part. */
 static int number_of(const tutti_keeper *k, entry e)
 {
-    return e.state == PARAMETER ? e.param : k->state_at[e.param] + e.state;
+    return e.state < 0 ? e.param : k->state_at[e.param] + e.state;
 }
 
 /* The next piece of the rows, which begin at a block of features. */
@@ -115,7 +117,7 @@ static tutti_status write_layer(tutti_keeper *k, target to, int layer, int state
     const tutti_layer *l = &k->net->layers[layer];
     const tutti_region whole = tutti_session_holding(k->session, layer).region;
     for (int i = l->first_param; i < l->first_param + l->param_count; i++)
-        if (state == PARAMETER || k->state_at[i] >= 0)
+        if (state < 0 || k->state_at[i] >= 0)
             TUTTI_TRY(write_tensor(k, to, (entry){i, state}, &whole, region));
     return TUTTI_OK;
 }
@@ -136,7 +138,8 @@ tutti_status tutti_tensors_create_collects(tutti_keeper *k)
                                           .group = h.across,
                                           .count = h.region.trained,
                                           .whole = k->collected};
-        if (k->states && h.region.trained && h.holders > 1)
+        const bool has_strips = k->states || tutti_session_has_average(k->session);
+        if (has_strips && h.region.trained && h.holders > 1)
             TUTTI_TRY(tutti_exchange_create(&k->collects[i], k->comm, &spec));
     }
     return TUTTI_OK;
@@ -162,6 +165,20 @@ static tutti_status write_states(tutti_keeper *k, target to, int layer, tutti_st
         TUTTI_TRY(collect(k, layer, h.state[i], &state));
         if (*written == TUTTI_OK) *written = write_layer(k, to, layer, i, state);
     }
+    return TUTTI_OK;
+}
+
+/* What is never updated is its own average. */
+static tutti_status write_average(tutti_keeper *k, target to, int layer, tutti_status *written)
+{
+    const tutti_holding h = tutti_session_holding(k->session, layer);
+    const tutti_layer *l = &k->net->layers[layer];
+    const float *own = tutti_model_parameters(k->model) + h.region.offset, *average = own;
+    if (!tutti_session_has_average(k->session)) return TUTTI_OK;
+    if (h.region.trained) TUTTI_TRY(collect(k, layer, h.average, &average));
+    for (int i = l->first_param; i < l->first_param + l->param_count && *written == TUTTI_OK; i++)
+        *written = write_tensor(k, to, (entry){i, AVERAGE}, &h.region,
+                                k->net->params[i].role == TUTTI_KEPT ? own : average);
     return TUTTI_OK;
 }
 
@@ -193,6 +210,7 @@ static tutti_status write_all(tutti_keeper *k, target to)
         if (written == TUTTI_OK)
             written = write_layer(k, to, i, PARAMETER, parameters + region.offset);
         TUTTI_TRY(write_states(k, to, i, &written));
+        TUTTI_TRY(write_average(k, to, i, &written));
     }
     return written == TUTTI_OK ? write_step(k, to) : written;
 }
@@ -220,12 +238,14 @@ static void plan_tensor(const tutti_keeper *k, entry e)
 tutti_status tutti_tensors_create_snapshot(tutti_keeper *k)
 {
     int counts[TUTTI_PARTS];
-    for (int p = 0; p < TUTTI_PARTS; p++) counts[p] = tutti_safetensors_layout_count(k->layouts[p]);
+    for (int p = 0; p < TUTTI_PARTS; p++)
+        counts[p] = k->layouts[p] ? tutti_safetensors_layout_count(k->layouts[p]) : 0;
     if (k->snapshot) return TUTTI_OK;
     TUTTI_TRY(tutti_snapshot_create(&k->snapshot, counts));
     for (int i = 0; i < k->net->param_count; i++) {
         if (!tutti_session_holding(k->session, k->net->params[i].layer).region.count) continue;
         plan_tensor(k, (entry){i, PARAMETER});
+        if (k->layouts[TUTTI_PART_AVERAGE]) plan_tensor(k, (entry){i, AVERAGE});
         for (int s = 0; s < k->states && k->state_at[i] >= 0; s++) plan_tensor(k, (entry){i, s});
     }
     if (step_tensor(k) >= 0)
@@ -266,7 +286,9 @@ static tutti_status read_tensor(tutti_keeper *k, const tutti_safetensors *file, 
     const tutti_holding h = tutti_session_holding(k->session, p->layer);
     const size_t begin = is_state ? h.region.offset + h.begin : 0;
     const size_t end = is_state ? h.region.offset + h.end : tutti_model_parameter_floats(k->model);
-    float *strip = is_state ? h.state[e.state] : tutti_model_parameters(k->model);
+    float *strip = e.state == PARAMETER ? tutti_model_parameters(k->model)
+                   : e.state == AVERAGE ? h.average
+                                        : h.state[e.state];
     for (tutti_rows r = {.end = held.first}; r.end < held.end;) {
         r = next_rows(p, r.end, held.end);
         TUTTI_TRY(
@@ -292,7 +314,10 @@ tutti_status tutti_tensors_read(tutti_keeper *k, tutti_checkpoint_part part, con
     tutti_status s = TUTTI_OK;
     *missing = 0;
     for (int i = 0; s == TUTTI_OK && i < k->net->param_count; i++) {
+        const bool has_average = k->net->params[i].role != TUTTI_KEPT;
         if (part == TUTTI_PART_MODEL) s = read_entry(k, file, path, (entry){i, PARAMETER}, missing);
+        if (part == TUTTI_PART_AVERAGE && has_average)
+            s = read_entry(k, file, path, (entry){i, AVERAGE}, missing);
         for (int state = 0; s == TUTTI_OK && part == TUTTI_PART_OPTIMIZER && state < k->states &&
                             k->state_at[i] >= 0;
              state++)

@@ -13,6 +13,7 @@ typedef struct tutti_treatment {
     bool decays;
     bool averages; /* instead: keep * w + add * g */
     float keep, add;
+    bool counts; /* whole numbers, whose average would be none */
 } tutti_treatment;
 
 /* How one layer's parameters are kept the same everywhere. */
@@ -25,8 +26,10 @@ typedef struct tutti_sync {
     tutti_exchange *exchange;  /* reduce, update, broadcast; NULL with one holder or clipping */
     tutti_exchange *reduce;    /* with clipping: the sum only; then, when the norm is known, */
     tutti_exchange *broadcast; /* the new parameters */
+    tutti_exchange *swap;      /* the average, or the parameters again; NULL: broadcast does that */
     size_t begin, end;         /* the strip this rank updates, within the region */
     float *state[TUTTI_MAX_STATES]; /* of the strip: what the optimizer keeps */
+    float *average;                 /* of the strip; NULL: none is kept */
     tutti_how how;                  /* of the step whose gradient is under way */
     int treatment_count;
     tutti_treatment *treatments; /* of the region, run after run */
@@ -100,6 +103,12 @@ void tutti_update_piece(void *user, const float *a, const float *b, size_t begin
 
 /* The whole strip, by all threads, from the sum in the first partial gradient. */
 void tutti_update_strip(tutti_sync *sync);
+
+/* ---- average.c ---- */
+
+/* After an update of floats begin .. end-1 of the region, which are treated alike. */
+void tutti_average_follow(const tutti_sync *sync, tutti_exec exec, const tutti_treatment *treatment,
+                          tutti_range run);
 
 /* ---- moves.c ---- */
 

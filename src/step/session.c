@@ -219,5 +219,6 @@ tutti_holding tutti_session_holding(const tutti_session *s, int layer)
         .begin = sync->begin,
         .end = sync->end,
         .state = {sync->state[0], sync->state[1]},
+        .average = sync->average,
     };
 }

@@ -14,6 +14,7 @@
  *   footprint.c       the memory it takes
  *   sync.c            each layer's parameters: the model's hooks and the exchanges behind them
  *   update.c          how parameters follow their gradient
+ *   average.c         an average of the parameters over steps
  *   moves.c           data between layers that are placed differently
  *   gradient_norm.c   the norm of the gradient, for clipping
  *   divisor.c         what the loss is divided by where classes have weights
@@ -49,6 +50,7 @@ typedef struct tutti_session_options {
     tutti_chosen_optimizer optimizer;
     double weight_decay;
     bool decay_all; /* false: not of parameters that are better left out (tutti_param) */
+    double ema;     /* of parameters: average = ema * average + (1 - ema) * them; 0: none is kept */
     double clip;    /* the largest norm of a gradient; 0: any */
     bool overlap;   /* communicate behind the computing */
     bool priority;  /* the layer that forward needs first is served first */
@@ -110,6 +112,16 @@ tutti_model *tutti_session_model(tutti_session *session);
 const tutti_chosen_optimizer *tutti_session_optimizer(const tutti_session *session);
 bool tutti_session_shares_memory(const tutti_session *session); /* parameters in common memory */
 
+/* With an average of the parameters, which follows every step: it begins as what the parameters are
+ * now. Running statistics are averaged like all others, as timm and torchvision do; minibatches
+ * counted, and what is never updated, are the parameters' own. */
+bool tutti_session_has_average(const tutti_session *session);
+void tutti_session_begin_average(tutti_session *session);
+
+/* Collective. The session is settled. The parameters and their average change places, on all ranks:
+ * to evaluate the average, and back again before the next step. */
+tutti_status tutti_session_swap_average(tutti_session *session) TUTTI_MUST_CHECK;
+
 /* Steps done. A session that goes on with parameters of an earlier one begins at its number. */
 int64_t tutti_session_steps(const tutti_session *session);
 void tutti_session_begin_at(tutti_session *session, int64_t step);
@@ -134,6 +146,7 @@ typedef struct tutti_holding {
     int holders, place;             /* their number, and this one's among them */
     size_t begin, end;              /* the strip this rank updates, within the region */
     float *state[TUTTI_MAX_STATES]; /* of the strip, the optimizer's; NULL: it has none */
+    float *average;                 /* of the strip; NULL: none is kept */
 } tutti_holding;
 tutti_holding tutti_session_holding(const tutti_session *session, int layer);
 

@@ -167,6 +167,18 @@ tutti_status tutti_sync_settle(tutti_session *s)
 
 /* ---- putting it together ---- */
 
+/* Like the exchange, but nothing is added up and nothing updated. */
+static tutti_status create_swap(tutti_session *s, tutti_sync *sync, tutti_exchange_spec spec)
+{
+    if (!tutti_session_has_average(s)) return TUTTI_OK;
+    spec.leaves = 0;
+    spec.partials = NULL;
+    spec.update = NULL;
+    spec.user = NULL;
+    spec.gated = false;
+    return tutti_exchange_create(&sync->swap, s->options.comm, &spec);
+}
+
 static tutti_status create_exchanges(tutti_session *s, tutti_sync *sync)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
@@ -200,6 +212,7 @@ static tutti_status create_exchanges(tutti_session *s, tutti_sync *sync)
         spec.whole = parameters;
         spec.gated = true;
         TUTTI_TRY(tutti_exchange_create(&sync->exchange, o->comm, &spec));
+        TUTTI_TRY(create_swap(s, sync, spec));
     }
     tutti_exchange_strip(last_exchange(sync), &sync->begin, &sync->end);
     return TUTTI_OK;
@@ -241,6 +254,7 @@ void tutti_sync_destroy(tutti_session *s)
         tutti_exchange_destroy(&sync->exchange);
         tutti_exchange_destroy(&sync->reduce);
         tutti_exchange_destroy(&sync->broadcast);
+        tutti_exchange_destroy(&sync->swap);
         tutti_group_destroy(&sync->across);
         tutti_update_destroy(sync);
     }

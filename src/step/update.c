@@ -15,7 +15,7 @@ void tutti_update_prepare(tutti_session *s, double lr)
 static bool is_alike(const tutti_treatment *a, const tutti_treatment *b)
 {
     return a->lr_scale == b->lr_scale && a->decays == b->decays && a->averages == b->averages &&
-           a->keep == b->keep && a->add == b->add;
+           a->keep == b->keep && a->add == b->add && a->counts == b->counts;
 }
 
 /* Neighbours that are treated alike are one run: usually the whole region is. */
@@ -34,7 +34,8 @@ static tutti_status find_treatments(tutti_sync *sync)
                                   .decays = p->decays || s->options.decay_all,
                                   .averages = p->role == TUTTI_AVERAGED,
                                   .keep = p->keep,
-                                  .add = p->add};
+                                  .add = p->add,
+                                  .counts = p->counts};
         if (sync->treatment_count && is_alike(last - 1, last)) last[-1].end = last->end;
         else sync->treatment_count++;
     }
@@ -46,12 +47,15 @@ tutti_status tutti_update_create(tutti_sync *sync)
     const int states = tutti_optimizer_cost_of(&sync->session->options.optimizer).states;
     for (int i = 0; i < states; i++)
         TUTTI_TRY(tutti_alloc_floats(&sync->state[i], sync->end - sync->begin));
+    if (tutti_session_has_average(sync->session))
+        TUTTI_TRY(tutti_alloc_floats(&sync->average, sync->end - sync->begin));
     return find_treatments(sync);
 }
 
 void tutti_update_destroy(tutti_sync *sync)
 {
     for (int i = 0; i < TUTTI_MAX_STATES; i++) tutti_free(sync->state[i]);
+    tutti_free(sync->average);
     tutti_free(sync->treatments);
 }
 
@@ -96,6 +100,7 @@ static void update_stretch(const tutti_sync *sync, tutti_exec exec, const stretc
         const size_t end = treatment->end < whole->end ? treatment->end : whole->end;
         if (end <= begin) continue;
         update_run(sync, exec, treatment, whole, (tutti_range){begin, end});
+        tutti_average_follow(sync, exec, treatment, (tutti_range){begin, end});
         begin = end;
     }
 }

@@ -222,6 +222,16 @@ static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e
     return true;
 }
 
+/* The average of the weights, where one is kept, unless told otherwise. */
+static tutti_status evaluate_weights(tutti_run *run, tutti_split split, tutti_evaluation *e)
+{
+    const bool is_average =
+        tutti_session_has_average(run->session) && !strcmp(run->settings.eval_weights, "ema");
+    if (is_average) TUTTI_TRY(tutti_session_swap_average(run->session));
+    TUTTI_TRY(tutti_run_evaluate(run, split, e, NULL));
+    return is_average ? tutti_session_swap_average(run->session) : TUTTI_OK;
+}
+
 static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *best)
 {
     static const char *const phases[TUTTI_SPLITS] = {"train", "test", "val"};
@@ -229,7 +239,7 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *b
     const double start = tutti_now();
     const int64_t step = tutti_session_steps(run->session);
     TUTTI_TRY(settle(run, l));
-    TUTTI_TRY(tutti_run_evaluate(run, split, &e, NULL));
+    TUTTI_TRY(evaluate_weights(run, split, &e));
     run->score.top1 = e.top1;
     run->score.top5 = e.top5;
     *best = is_best(run, split, &e);

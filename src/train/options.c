@@ -41,6 +41,8 @@ static const row rows[] = {
     {"decay-all",        SWITCH, O(decay_all),        S(decay_all),  0, 0, false},
     {"clip",             REAL,   O(clip),             S(clip),       0, 0, false},
     {"label-smoothing",  REAL,   O(label_smoothing),  S(label_smoothing), 0, 0, false},
+    {"ema",              REAL,   O(ema),              S(ema),        0, 0, false},
+    {"eval-weights",     TEXT,   O(eval_weights),     S(eval_weights), 0, 0, true},
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
     {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
     {"freeze",           TEXT,   O(freeze),           S(freeze),     0, 0, false},
@@ -71,6 +73,7 @@ static const tutti_state_option younger[] = {
     {"patience", "0"},     {"label-smoothing", "0"},
     {"class-weights", ""}, {"class-weights-hash", "none"},
     {"freeze", ""},        {"lr-scale", ""},
+    {"ema", "0"},          {"eval-weights", "ema"},
 };
 enum { YOUNGER = sizeof younger / sizeof *younger };
 

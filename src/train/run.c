@@ -220,6 +220,7 @@ tutti_session_options tutti_run_session_options(const tutti_run *run, bool evalu
         .late = run->forecast.plan ? run->forecast.plan->late : 0,
         .seed = (uint64_t)s->seed,
         .smoothing = s->label_smoothing,
+        .ema = s->ema,
         .class_weights = run->class_weights.values,
         .optimizer = s->optimizer,
         .weight_decay = s->weight_decay,
@@ -316,6 +317,7 @@ static tutti_status prepare_training(tutti_run *run)
     mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, false));
+    tutti_session_begin_average(run->session);
     TUTTI_TRY(tutti_run_resume(run));
     return tutti_comm_agree(run->me.comm, open_loader(run));
 }

@@ -17,6 +17,7 @@ tutti_train_options tutti_train_defaults(void)
         .decay_all = -1,
         .clip = -1,
         .label_smoothing = -1,
+        .ema = -1,
         .seed = -1,
         .shuffle = -1,
         .augment = -1,
@@ -85,6 +86,10 @@ static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o
                         "--bn-group"));
     TUTTI_TRY(take_text(out->freeze, sizeof out->freeze, o->freeze, "--freeze"));
     TUTTI_TRY(take_text(out->lr_scale, sizeof out->lr_scale, o->lr_scale, "--lr-scale"));
+    const char *which = o->eval_weights ? o->eval_weights : "ema";
+    if (strcmp(which, "ema") && strcmp(which, "model"))
+        return tutti_fail(TUTTI_ARGUMENT, "--eval-weights is ema or model, not '%.20s'", which);
+    snprintf(out->eval_weights, sizeof out->eval_weights, "%s", which);
     return take_text(out->init, sizeof out->init, o->init ? o->init : "auto", "--init");
 }
 
@@ -106,6 +111,7 @@ static void take_numbers(tutti_settings *out, const tutti_train_options *o)
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
     if (o->clip >= 0) out->clip = o->clip;
     out->label_smoothing = o->label_smoothing > 0 ? o->label_smoothing : 0;
+    out->ema = o->ema > 0 ? o->ema : 0;
     out->seed = o->seed > 0 ? o->seed : 0;
     out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
     out->patience = o->patience < 0 ? 0 : o->patience;

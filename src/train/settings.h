@@ -15,7 +15,7 @@ typedef struct tutti_settings {
     int patience; /* evaluations without a better one that end the run; 0: none do */
     int64_t seed;
     double epochs, usual_epochs; /* asked for, and suggested by the net */
-    double lr, weight_decay, clip, label_smoothing;
+    double lr, weight_decay, clip, label_smoothing, ema;
     tutti_chosen_optimizer optimizer;
     char optimizer_text[TUTTI_OPTIMIZER_TEXT];
     bool decay_all, shuffle, augment, dropout, skip_bad;
@@ -27,7 +27,8 @@ typedef struct tutti_settings {
     tutti_pace pace;
     tutti_span checkpoint_every, eval_every;
     bool evaluates;
-    char note[200]; /* what the user should know about it; empty: nothing */
+    char eval_weights[8]; /* "ema" or "model" */
+    char note[200];       /* what the user should know about it; empty: nothing */
 } tutti_settings;
 
 /* Everything that does not depend on the length of an epoch. Failures name the option, or

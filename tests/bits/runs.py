@@ -49,7 +49,7 @@ def losses(run):
 
 def same(a, b, metrics=True):
     """The same bytes in the last checkpoint, the same losses at every step."""
-    for name in FILES:
+    for name in (*FILES, *(["ema.safetensors"] if (a / "latest/ema.safetensors").exists() else [])):
         if (a / "latest" / name).read_bytes() != (b / "latest" / name).read_bytes():
             raise AssertionError(f"{a}/latest/{name} and {b}/latest/{name} differ")
     if metrics and losses(a) != losses(b):

@@ -23,6 +23,9 @@ CASES = {
                            ["--class-weights", "none"]),
     "inverse frequencies": ([SMALL[0], "--data", "synthetic,train=300", *SMALL[3:], "--class-weights",
                              "auto", "--clip", "1"], ["--class-weights", "none"]),
+    "average": ([*SMALL, "--ema", "0.8"], ["--eval-weights", "model"]),
+    "average of statistics": ([str(NETS / "batchnorm.net"), *SMALL[1:], "--ema", "0.8", "--clip", "1"],
+                              ["--eval-weights", "model"]),
     "patience": ([*SMALL, "--lr", "0", "--patience", "2"], ["--patience", "0"]),
 }
 
@@ -53,7 +56,8 @@ def check(folder, options, without):
     def differs():
         other = train(folder / "without", 1, *options, *without)
         weights = [(run / "latest/model.safetensors").read_bytes() for run in (one, other)]
-        assert weights[0] != weights[1] or last(one) != last(other), "it makes no difference"
+        assert (weights[0] != weights[1] or last(one) != last(other) or
+                runs.losses(one) != runs.losses(other)), "it makes no difference"
     yield "it makes a difference", differs
 
 

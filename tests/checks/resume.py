@@ -24,7 +24,7 @@ ODD = ["--batch-size", 16, "--grains", 4, "--seed", 3, "--steps", 8, "--lr", 0.1
        "--weight-decay", 0.01, "--decay-all", "off", "--clip", 0.7, "--init", "xavier", "--shuffle",
        "off", "--augment", "off", "--dropout", "off", "--skip-bad", "--eval-every", "3steps",
        "--checkpoint-every", "4steps", "--keep", 0, "--label-smoothing", 0.1,
-       "--class-weights", "auto"]
+       "--ema", 0.9, "--class-weights", "auto"]
 
 
 def run(*words, **options):
@@ -101,6 +101,7 @@ def check_refusals(folder):
             (["--momentum", 0.9], "momentum=0.9"), (["--no-nesterov"], "nesterov=no"),
             (["--weight-decay", 0], "--weight-decay 0.01, not 0"),
             (["--decay-all", "on"], "--decay-all off, not on"), (["--clip", 0], "--clip 0.7, not 0"),
+            (["--ema", 0], "--ema 0.9, not 0"),
             (["--label-smoothing", 0], "--label-smoothing 0.1, not 0"),
             (["--class-weights", "none"], "other class weights than --class-weights"),
             (["--init", "he"], "--init xavier, not he"), (["--shuffle", "on"], "--shuffle off, not on"),

@@ -82,12 +82,21 @@ def test(lab, run, path):
     return lab.start(["test", NET, "--data", DATA, "--weights", path.parent])
 
 
+def fine_tune_file(lab, run, path):
+    return lab.train(lab.fresh("other"), 1, "--weights", path)
+
+
+def test_file(lab, run, path):
+    return lab.start(["test", NET, "--data", DATA, "--weights", path])
+
+
 def predict(lab, run, path):
     return lab.start(["predict", path, "--weights", path.parent])
 
 
 CHECKPOINT = {
-    "model.safetensors": (resume, fine_tune, test, predict),
+    "model.safetensors": (resume, fine_tune_file, test_file),
+    "ema.safetensors": (resume, fine_tune, test, predict),
     "optimizer.safetensors": (resume,),
     "state.json": (resume,),
     "SHA256SUMS": (resume, test),

@@ -19,8 +19,9 @@ STEPS, EVERY, EVALUATE = 60, 6, 20
 DATA = "synthetic,train=96,test=40"
 OPTIONS = ["--data", DATA, "--grains", "8", "--steps", STEPS,
            "--checkpoint-every", f"{EVERY}steps", "--eval-every", f"{EVALUATE}steps",
-           "--threads", 1, "--comm-core", "none", "--quiet"]
-WEIGHTS = FILES[:2]
+           "--ema", 0.9, "--threads", 1, "--comm-core", "none", "--quiet"]
+FILES = (*FILES, "ema.safetensors")
+WEIGHTS = ("model.safetensors", "optimizer.safetensors", "ema.safetensors")
 NET = HERE / "tiny.net"
 RANKS = (1, 1, 2, 3)
 SENTENCE = re.compile(r"^tutti[ :]", re.M)
