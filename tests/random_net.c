@@ -129,6 +129,20 @@ static int gather(maker *m)
     return list[0];
 }
 
+/* A head of its own that only training has. */
+static void make_auxiliary(maker *m, int from, int classes)
+{
+    const bool trains = m->trains;
+    m->budget = 1e9;
+    if (!m->trains) m->frost = 0;
+    make_fc_of(m, from, classes);
+    from = last_value(m);
+    begin(m, "softmax", from);
+    say(m, one_in(m, 2) ? " weight=0.3" : " weight=2.5");
+    end(m, from);
+    m->trains = trains; /* the net's own loss must have something, too */
+}
+
 static void make_loss(maker *m, int from)
 {
     static const int classes[] = {2, 3, 5, 7, 10, 16, 17, 33, 64, 65, 70, 130};
@@ -138,10 +152,13 @@ static void make_loss(maker *m, int from)
         from = last_value(m);
         in = value_at(m, from);
     }
-    if (pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3)) {
+    const bool has_head = pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3);
+    const int count = has_head ? ONE_OF(m, classes) : in->c;
+    if (one_in(m, 4)) make_auxiliary(m, from, count);
+    if (has_head) {
         m->budget = 1e9;
         if (!m->trains) m->frost = 0;
-        make_fc_of(m, from, ONE_OF(m, classes));
+        make_fc_of(m, from, count);
         from = last_value(m);
     }
     begin(m, "softmax", from);

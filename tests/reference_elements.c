@@ -336,7 +336,7 @@ double softmax_loss(const value *x, const reference_sample *sample, double *vari
     return log_sum - (x->v[sample->label] - max);
 }
 
-void softmax_backward(value *x, const reference_sample *sample)
+void softmax_backward(value *x, const reference_sample *sample, double weight)
 {
     double max, spread, all = 0, *p = calloc((size_t)x->c, sizeof *p);
     (void)softmax(x, &max, p, &spread);
@@ -346,7 +346,8 @@ void softmax_backward(value *x, const reference_sample *sample)
         const double error = square(p[c]) * (square(1 - p[c]) * x->v_error[c] + others +
                                              square((2 * EXP_ERROR + x->c + spread) * U));
         const double d = p[c] - (c == sample->label);
-        add_d(x, (size_t)c, d / sample->batch, (error + of_sum(2, d)) / square(sample->batch));
+        const double scale = weight / sample->batch;
+        add_d(x, (size_t)c, scale * d, square(scale) * (error + of_sum(2, d)));
     }
     free(p);
 }

@@ -41,7 +41,8 @@ typedef struct op {
     int weight, bias; /* parameters, -1 for none */
     int group;        /* samples normalised together; 0: all */
     double eps;
-    int more; /* the first of three more parameters: what is averaged */
+    double share; /* of a loss: its weight */
+    int more;     /* the first of three more parameters: what is averaged */
 } op;
 
 /* What an op works on. */
@@ -89,7 +90,7 @@ minibatch_fn norm_forward, norm_backward; /* batchnorm, the kind without passes 
 
 /* The loss of scores x; backward: the gradient of loss/batch by them. */
 double softmax_loss(const value *x, const reference_sample *sample, double *variance);
-void softmax_backward(value *x, const reference_sample *sample);
+void softmax_backward(value *x, const reference_sample *sample, double weight);
 
 static inline size_t value_count(const value *x)
 {

@@ -7,13 +7,17 @@
 
 #include "reference_kinds.h"
 
-enum { MOST_OPS = 128, MOST_WORDS = 32 };
+enum { MOST_OPS = 128, MOST_WORDS = 32, MOST_LOSSES = 4 };
 
 struct reference_net {
     int op_count; /* all but the loss, which is last */
     op ops[MOST_OPS];
     value values[REFERENCE_MOST_SAMPLES][MOST_OPS]; /* the sample, then what each op gives */
-    int loss_from;
+    int loss_count;
+    struct {
+        int from;
+        double weight;
+    } losses[MOST_LOSSES];
     int parameter_count;
     tensor parameters[5 * MOST_OPS];
     int name_count; /* of layers: what they are called, and which value they give */
@@ -168,6 +172,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
+    if (read_real(word, "weight", &o->share)) return;
     if (read_real(word, "eps", &o->eps) || read_real(word, "momentum", &ignored)) return;
     if (read_pair(word, "group", pair)) {
         o->group = pair[0];
@@ -215,7 +220,8 @@ static void read_layer(reference_net *net, char **words, int count)
             .beta = 0.75,
             .k = 1,
             .group = 32,
-            .eps = 1e-5};
+            .eps = 1e-5,
+            .share = 1};
     const kind *activation = NULL;
     int next = 2;
     if (!o.kind) give_up("no such kind", words[1]);
@@ -224,8 +230,12 @@ static void read_layer(reference_net *net, char **words, int count)
     if (o.kind->takes == NAMES) next += read_names(net, words + 2, count - 2, &o);
     for (; next < count; next++) read_option(net, words[next], &o, &activation);
     snprintf(net->names[net->name_count], sizeof net->names[0], "%s", words[0]);
-    net->loss_from = o.from[0];
-    if (!o.kind->shape) return; /* the loss */
+    if (!o.kind->shape) {
+        if (net->loss_count == MOST_LOSSES) give_up("too many losses", words[0]);
+        net->losses[net->loss_count].from = o.from[0];
+        net->losses[net->loss_count++].weight = o.share;
+        return;
+    }
     int given = add_op(net, &o);
     if (activation)
         given = add_op(net, &(op){.kind = activation, .input_count = 1, .from = {given}});
@@ -343,8 +353,15 @@ void reference_losses(reference_net *net, const reference_mode *mode,
     const minibatch m = {net, mode, samples, count};
     forward(&m);
     for (int s = 0; s < count; s++) {
-        losses[s] = softmax_loss(&net->values[s][net->loss_from], &samples[s], &deviations[s]);
-        deviations[s] = sqrt(deviations[s]);
+        double total = 0, variance = 0;
+        for (int i = mode->training ? 0 : net->loss_count - 1; i < net->loss_count; i++) {
+            const double weight = net->losses[i].weight;
+            double own;
+            total += weight * softmax_loss(&net->values[s][net->losses[i].from], &samples[s], &own);
+            variance += square(weight) * own;
+        }
+        losses[s] = total;
+        deviations[s] = sqrt(variance);
     }
 }
 
@@ -371,7 +388,10 @@ void reference_backward(reference_net *net, const reference_mode *mode,
     const minibatch m = {net, mode, samples, count};
     begin_gradient(net);
     forward(&m);
-    for (int s = 0; s < count; s++) softmax_backward(&net->values[s][net->loss_from], &samples[s]);
+    for (int i = 0; i < net->loss_count; i++)
+        for (int s = 0; s < count; s++)
+            softmax_backward(&net->values[s][net->losses[i].from], &samples[s],
+                             net->losses[i].weight);
     for (int i = net->op_count - 1; i >= 0; i--) {
         run(&m, i, net->ops[i].kind->backward, norm_backward);
     }

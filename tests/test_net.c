@@ -346,7 +346,12 @@ static const struct {
     {"input 3\na dropout 0.5 lr=2\n", "t.net:2:1: a has no parameters to train: leave 'lr='"},
     {"input 3\na fc 3 frozen\nl softmax\n", "t.net: the net has nothing to train"},
     {"input 3\na fc 3 relu tanh\n", "t.net:2:17: a layer has one activation"},
-    {"input 3\na fc 3\nl softmax\nb fc 3\n", "t.net:4:1: softmax must be the last layer"},
+    {"input 3\na fc 3\nl softmax\nb fc 3\nm softmax\n",
+     "t.net:4:1: l is a loss, which has no output: say with"},
+    {"input 3\na fc 3\nl softmax\nb fc 3 from=a\n", "t.net: the net must end with its loss"},
+    {"input 3\na fc 4\nl softmax\nb fc 3 from=a\nm softmax\n", "t.net:3:1: 'l' tells 4 classes"},
+    {"input 3\nl softmax\nb fc 3 from=input\nm softmax\n", "t.net:2:1: there is nothing to train"},
+    {"input 3\na fc 3\nl softmax weight=-1\n", "t.net:3:"},
     {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
     {"default lr 1\ndefault lr 2\n", "t.net:2:9: there is a 'default lr' already"},
 };

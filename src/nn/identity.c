@@ -38,7 +38,7 @@ enum { LINE = 512 };
 
 /* Options that came when there were checkpoints already: nets that do not use them keep their
  * hash. */
-static const char *const later[] = {"pad-end", "ceil", "exclude-pad", "size", NULL};
+static const char *const later[] = {"pad-end", "ceil", "exclude-pad", "size", "weight", NULL};
 
 static bool is_unused(const tutti_key *key, const tutti_kind *kind, const void *options)
 {

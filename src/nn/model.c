@@ -269,7 +269,9 @@ void tutti_model_destroy(tutti_model **model)
 static tutti_status forward(tutti_model *m, const tutti_pass *pass)
 {
     tutti_prepare_input(m, pass);
-    for (int i = 0; i < m->unit_count; i++) TUTTI_TRY(tutti_unit_forward(m, &m->units[i], pass));
+    for (int i = 0; i < m->unit_count; i++)
+        if (pass->training || !m->units[i].layer->only_trains)
+            TUTTI_TRY(tutti_unit_forward(m, &m->units[i], pass));
     return TUTTI_OK;
 }
 

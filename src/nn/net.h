@@ -90,6 +90,8 @@ typedef struct tutti_layer {
     int first_param, param_count;
     bool frozen;       /* its parameters stay as they are, running statistics, too */
     double lr_scale;   /* of the learning rate; 1 */
+    bool adds_loss;    /* a loss after another one: it adds to what that found */
+    bool only_trains;  /* leads to auxiliary losses alone: evaluations do without it */
     bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
     double effort;    /* the part of the macs that kernels really make; 0: all */
@@ -106,7 +108,8 @@ struct tutti_net {
     tutti_shape input;
     int layer_count, param_count, setting_count;
     int layer_room, param_room, setting_room; /* of the arrays */
-    tutti_layer *layers;         /* in the text's order: inputs come first; the last is the loss */
+    tutti_layer *layers;         /* in the text's order: inputs come first; the last is the loss, */
+                                 /* others before it are auxiliary, for training */
     tutti_param *params;         /* layer by layer, in the order of the flat buffer */
     tutti_net_setting *settings; /* "default" lines */
     size_t param_floats;         /* of the flat buffer */

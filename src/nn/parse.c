@@ -212,11 +212,8 @@ static tutti_status keep_said(const parser *p, tutti_layer *layer)
 static tutti_status check_place(const parser *p, tutti_word name)
 {
     const tutti_net *net = p->net;
-    const tutti_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
     if (!net->input.c)
         return tutti_text_fail(p->text, name, "the input must come first, as in 'input 3 224 224'");
-    if (last && last->kind->is_loss)
-        return tutti_text_fail(p->text, name, "%s must be the last layer", last->kind->word);
     if (net->layer_count == TUTTI_MAX_LAYERS)
         return tutti_text_fail(p->text, name, "more than %d layers", TUTTI_MAX_LAYERS);
     return TUTTI_OK;
@@ -444,7 +441,7 @@ static bool is_used(const tutti_net *net, int layer)
     for (int i = layer + 1; i < net->layer_count; i++)
         for (int k = 0; k < net->layers[i].input_count; k++)
             if (net->layers[i].from[k] == layer) return true;
-    return layer == net->layer_count - 1;
+    return net->layers[layer].kind->is_loss;
 }
 
 static tutti_status check_whole(const parser *p)
@@ -455,6 +452,7 @@ static tutti_status check_whole(const parser *p)
                           p->where);
     if (!net->layers[net->layer_count - 1].trains_below)
         return tutti_fail(TUTTI_PARSE, "%s: the net has nothing to train", p->where);
+    TUTTI_TRY(tutti_net_check_losses(p->net, p->where));
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
         if (is_used(net, i)) continue;

@@ -14,4 +14,8 @@ tutti_status tutti_net_read(tutti_net *net, tutti_text *text, const char *where,
 tutti_status tutti_net_parse_kinds(tutti_net **out, const char *content, const char *where,
                                    const tutti_kind *const *kinds) TUTTI_MUST_CHECK;
 
+/* Of a net that ends in a loss: sets what layers know of losses; complains of those that are wrong,
+ * and of layers that read one. */
+tutti_status tutti_net_check_losses(tutti_net *net, const char *where) TUTTI_MUST_CHECK;
+
 #endif

@@ -1,6 +1,11 @@
-/* Softmax with cross-entropy: the loss. */
+/* Softmax with cross-entropy: a loss. A net may have several, as GoogLeNet has: all of them see the
+ * same labels, and what is trained on is the sum of them, each times its weight. The last one is
+ * the net's answer. */
+#include <stddef.h>
+
 #include "kernel/ops.h"
 #include "nn/kinds/kind.h"
+#include "nn/kinds/losses.h"
 
 static tutti_status complete(tutti_net *net, tutti_layer *layer)
 {
@@ -32,29 +37,39 @@ static bool is_plain(const tutti_call *c)
 
 static void forward(const tutti_call *c)
 {
-    tutti_softmax(c->exec, c->out, c->in->x, c->labels, c->y, c->labels ? c->losses : NULL);
+    float *losses = tutti_loss_place(c);
+    tutti_softmax(c->exec, c->out, c->in->x, c->labels, c->y, losses);
     if (c->labels) tutti_label_rank(c->exec.team, c->out, c->in->x, c->labels, c->beaten_by);
-    if (is_plain(c)) return;
-    const tutti_targets targets = targets_of(c);
-    tutti_targets_loss(c->exec, c->out, c->in->x, &targets, c->losses);
+    if (losses && !is_plain(c)) {
+        const tutti_targets targets = targets_of(c);
+        tutti_targets_loss(c->exec, c->out, c->in->x, &targets, losses);
+    }
+    tutti_loss_finish(c, losses);
 }
 
 static void backward_data(const tutti_call *c)
 {
+    const double weight = tutti_loss_weight(c);
     if (is_plain(c)) {
-        tutti_softmax_backward(c->exec, c->out, c->y, c->labels, 1.0f / (float)c->batch, c->in->dx);
+        tutti_softmax_backward(c->exec, c->out, c->y, c->labels, (float)weight / (float)c->batch,
+                               c->in->dx);
         return;
     }
     const tutti_targets targets = targets_of(c);
-    tutti_targets_backward(c->exec, c->out, c->y, &targets, 1 / c->judging->divisor, c->in->dx);
+    tutti_targets_backward(c->exec, c->out, c->y, &targets, weight / c->judging->divisor,
+                           c->in->dx);
 }
 
 const tutti_kind tutti_kind_softmax = {
     .word = "softmax",
     .what = "softmax and cross-entropy loss",
+    .keys = tutti_loss_keys,
+    .options_size = sizeof(tutti_loss_options),
+    .defaults = &tutti_loss_defaults,
     .complete = complete,
     .is_loss = true,
     .again = TUTTI_AGAIN_Y,
+    .saved = tutti_loss_saved,
     .forward = forward,
     .backward_data = backward_data,
 };
