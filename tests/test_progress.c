@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <pty.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -71,7 +72,7 @@ static void off_a_terminal_lines_stay(void **state)
     tutti_progress *p = NULL;
     open_shown(&s);
     assert_false(tutti_progress_defaults(s.stream).terminal);
-    const tutti_progress_options options = {s.stream, false, 0, 1e9};
+    const tutti_progress_options options = {s.stream, false, false, 0, 1e9};
     assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
     for (int64_t step = 1; step <= 1000; step++) {
         const tutti_progress_now now = at(step);
@@ -94,13 +95,13 @@ static void on_a_terminal_one_line_is_rewritten(void **state)
     shown s;
     tutti_progress *p = NULL;
     open_shown(&s);
-    const tutti_progress_options options = {s.stream, true, 100, 0};
+    const tutti_progress_options options = {s.stream, true, false, 100, 0};
     assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
     tutti_progress_now now = at(250);
     tutti_progress_step(p, &now);
-    assert_memory_equal(s.text, "epoch 3/10 [", 12);
+    assert_memory_equal(s.text, "step 250/1000 epoch 3/10 [", 26);
     assert_non_null(strstr(s.text, "=> "));
-    assert_non_null(strstr(s.text, "] loss 0.3127 | top-1 88.61 % | 9120 img/s | 61 % peak | ETA"));
+    assert_non_null(strstr(s.text, "] loss 0.3127 | top-1 88.61 % | 9120 img/s | ETA"));
     assert_null(strchr(s.text, '\n'));
     assert_true(strlen(s.text) < 100);
     const char *ends = strchr(s.text, ']'), *begins = strchr(s.text, '['),
@@ -108,10 +109,10 @@ static void on_a_terminal_one_line_is_rewritten(void **state)
     assert_int_equal(tip - begins - 1, (ends - begins - 1) / 2); /* half of epoch 3 */
 
     tutti_progress_say(p, "evaluated");
-    assert_non_null(strstr(s.text, "\r\033[Kevaluated\nepoch 3/10 ["));
+    assert_non_null(strstr(s.text, "\r\033[Kevaluated\nstep 250/1000 epoch 3/10 ["));
     now = at(1000);
     tutti_progress_step(p, &now);
-    assert_non_null(strstr(s.text, "\r\033[Kepoch 10/10 [====="));
+    assert_non_null(strstr(s.text, "\r\033[Kstep 1000/1000 epoch 10/10 [====="));
     tutti_progress_end(p);
     tutti_progress_say(p, "done");
     tutti_progress_destroy(&p);
@@ -126,12 +127,98 @@ static void no_line_is_wider_than_the_terminal(void **state)
         shown s;
         tutti_progress *p = NULL;
         open_shown(&s);
-        const tutti_progress_options options = {s.stream, true, columns, 0};
+        const tutti_progress_options options = {s.stream, true, false, columns, 0};
         const tutti_progress_now now = at(250);
         assert_int_equal(tutti_progress_create(&p, options, &pace, 100, "frames"), TUTTI_OK);
         tutti_progress_step(p, &now);
         assert_true((int)strlen(s.text) < columns);
         tutti_progress_destroy(&p);
+        close_shown(&s);
+    }
+}
+
+/* Values go from the end; none is cut in two. */
+static void a_narrow_line_has_what_matters_most(void **state)
+{
+    (void)state;
+    for (int columns = 60; columns <= 160; columns += 50) {
+        shown s;
+        tutti_progress *p = NULL;
+        open_shown(&s);
+        const tutti_progress_options options = {s.stream, true, false, columns, 0};
+        tutti_progress_now now = at(250);
+        now.comm_exposed = 0.12;
+        assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
+        tutti_progress_step(p, &now);
+        assert_non_null(strstr(s.text, "loss 0.3127"));
+        assert_int_equal(strstr(s.text, "| ETA 0") != NULL, columns > 60);
+        assert_int_equal(strstr(s.text, "| comm exposed 12 % | 61 % peak") != NULL, columns > 110);
+        tutti_progress_destroy(&p);
+        close_shown(&s);
+    }
+}
+
+/* A terminal's own side. */
+static const char *read_terminal(int master)
+{
+    static char text[4096];
+    const ssize_t length = read(master, text, sizeof text - 1);
+    assert_true(length > 0);
+    text[length] = 0;
+    return text;
+}
+
+static void a_terminal_may_be_resized(void **state)
+{
+    (void)state;
+    int master, slave;
+    struct winsize size = {.ws_col = 100};
+    tutti_progress *p = NULL;
+    tutti_progress_now now = at(250);
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm", 1);
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    FILE *stream = fdopen(slave, "w");
+    tutti_progress_options options = tutti_progress_defaults(stream);
+    assert_true(options.terminal && options.colour);
+    options.every = 0;
+    assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
+    tutti_progress_step(p, &now);
+    assert_non_null(strstr(read_terminal(master), "epoch 3/10 \033[32m[="));
+    size.ws_col = 40; /* what was drawn takes three lines now */
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+    tutti_progress_step(p, &now);
+    const char *text = read_terminal(master);
+    assert_memory_equal(text, "\033[2A\r\033[Jstep 250/1000", 21);
+    assert_true(strlen(text) - 8 < 40);
+    tutti_progress_destroy(&p);
+    setenv("NO_COLOR", "1", 1);
+    size.ws_col = 90;
+    assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+    assert_false(tutti_progress_defaults(stream).colour);
+    unsetenv("NO_COLOR");
+    setenv("TERM", "dumb", 1);
+    assert_false(tutti_progress_defaults(stream).colour);
+    fclose(stream);
+    close(master);
+}
+
+static void tasks_have_a_bar(void **state)
+{
+    (void)state;
+    for (int terminal = 0; terminal < 2; terminal++) {
+        shown s;
+        tutti_progress *p = NULL;
+        open_shown(&s);
+        const tutti_progress_options options = {s.stream, terminal, false, 60, 0};
+        assert_int_equal(tutti_progress_create(&p, options, &pace, 0, "img"), TUTTI_OK);
+        tutti_progress_task(p, "testing", 50, 100);
+        tutti_progress_task(p, "testing", 100, 100);
+        tutti_progress_say(p, "tested");
+        tutti_progress_destroy(&p);
+        assert_string_equal(
+            s.text, terminal ? "testing [===============>              ] 50/100\r\033[Ktested\n"
+                             : "testing | 50/100\ntested\n");
         close_shown(&s);
     }
 }
@@ -142,7 +229,7 @@ static void what_is_unknown_is_not_shown(void **state)
     shown s;
     tutti_progress *p = NULL;
     open_shown(&s);
-    const tutti_progress_options options = {s.stream, false, 0, 0};
+    const tutti_progress_options options = {s.stream, false, false, 0, 0};
     const tutti_progress_now now = {5, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     assert_int_equal(tutti_progress_create(&p, options, &pace, 5, "img"), TUTTI_OK);
     tutti_progress_step(p, &now);
@@ -240,6 +327,9 @@ int main(void)
         cmocka_unit_test(on_a_terminal_one_line_is_rewritten),
         cmocka_unit_test(a_terminal_has_a_width),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(a_narrow_line_has_what_matters_most),
+        cmocka_unit_test(a_terminal_may_be_resized),
+        cmocka_unit_test(tasks_have_a_bar),
         cmocka_unit_test(what_is_unknown_is_not_shown),
         cmocka_unit_test(silence_is_silent),
         cmocka_unit_test(facts_are_aligned),

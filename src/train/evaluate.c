@@ -88,9 +88,12 @@ static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum,
     if (s == TUTTI_OK) s = tutti_loader_create(&loader, run->data, &o);
     for (int64_t i = 0; s == TUTTI_OK && i < tutti_loader_steps(loader); i++) {
         tutti_batch batch;
+        tutti_progress_task(run->progress, split == TUTTI_SPLIT_VAL ? "validating" : "testing", i,
+                            tutti_loader_steps(loader));
         s = tutti_loader_next(loader, &batch);
         if (s == TUTTI_OK) s = evaluate_batch(run, &batch, labels, sum, tables);
     }
+    tutti_progress_task(run->progress, "", 1, 1);
     tutti_loader_destroy(&loader);
     tutti_free(labels);
     if (s != TUTTI_OK && tutti_model_move_count(model) > 0) {

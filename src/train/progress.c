@@ -22,8 +22,9 @@ struct tutti_progress {
     int64_t done; /* steps done before */
     char unit[16];
     double started, printed; /* moments of tutti_now; printed < 0: not yet */
-    char bar[LINE_BYTES];    /* what stands on the terminal's last line */
-    int failure;             /* errno, not asked for yet */
+    double task_begun;
+    char bar[LINE_BYTES]; /* what stands on the terminal's last line */
+    int failure;          /* errno, not asked for yet */
     bool failed;
 };
 
@@ -61,7 +62,17 @@ static void add_values(char line[LINE_BYTES], const tutti_progress *p,
     if (!isnan(now->loss)) add(line, " | loss %.4f", now->loss);
     if (!isnan(now->top1)) add(line, " | top-1 %.2f %%", 100 * now->top1);
     if (!isnan(now->samples_per_s)) add_rate(line, now->samples_per_s, p->unit);
+}
+
+static void add_peak(char line[LINE_BYTES], const tutti_progress_now *now)
+{
     if (!isnan(now->percent_of_peak)) add(line, " | %.0f %% peak", now->percent_of_peak);
+}
+
+static void add_waiting(char line[LINE_BYTES], const tutti_progress_now *now)
+{
+    if (now->data_wait >= 0.005) add(line, " | data wait %.0f %%", 100 * now->data_wait);
+    if (now->comm_exposed >= 0.005) add(line, " | comm exposed %.0f %%", 100 * now->comm_exposed);
 }
 
 static void write_log_line(char line[LINE_BYTES], const tutti_progress *p,
@@ -72,10 +83,10 @@ static void write_log_line(char line[LINE_BYTES], const tutti_progress *p,
     line[0] = 0;
     add(line, "step %lld/%lld | epoch %.2f", (long long)now->step, (long long)p->pace.steps, epoch);
     add_values(line, p, now);
+    add_peak(line, now);
     if (!isnan(now->lr)) add(line, " | lr %.3g", now->lr);
     if (!isnan(now->step_seconds)) add(line, " | %.1f ms/step", 1e3 * now->step_seconds);
-    if (now->data_wait >= 0.005) add(line, " | data wait %.0f %%", 100 * now->data_wait);
-    if (now->comm_exposed >= 0.005) add(line, " | comm exposed %.0f %%", 100 * now->comm_exposed);
+    add_waiting(line, now);
     add(line, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
 }
 
@@ -89,25 +100,50 @@ static void add_bar(char line[LINE_BYTES], int width, double fraction)
     add(line, " [%s]", bar);
 }
 
-/* The bar is the epoch's; it takes what room the numbers leave, and goes where there is none. */
+/* Leaves out values from the end until the line is no wider than 'most'. */
+static void shorten(char line[LINE_BYTES], int most)
+{
+    while ((int)strlen(line) > most) {
+        char *last = strrchr(line, '|');
+        if (!last || last - line < 2) break;
+        last[-1] = 0;
+    }
+    if ((int)strlen(line) > most) line[most] = 0;
+}
+
+/* 'name', a bar that takes what room the values leave, and goes where there is none, the values. */
+static void join_bar_line(char line[LINE_BYTES], int columns, const char *name, double part,
+                          const char *values)
+{
+    const int room = columns - 1 - (int)(strlen(name) + strlen(values)) - 3;
+    const bool has_bar = room >= NARROWEST_BAR;
+    line[0] = 0;
+    add(line, "%s", name);
+    if (has_bar) add_bar(line, room < WIDEST_BAR ? room : WIDEST_BAR, part);
+    add(line, "%s", values + (has_bar ? 2 : 0)); /* the bar stands for the stroke */
+    shorten(line, columns - 1);
+}
+
+/* The bar is the epoch's. */
 static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
                            const tutti_progress_now *now)
 {
-    char values[LINE_BYTES] = "", eta[32];
+    char name[LINE_BYTES] = "", values[LINE_BYTES] = "", eta[32];
     const tutti_pace *pace = &p->pace;
     const int64_t epochs = (pace->steps * pace->batch + pace->samples - 1) / pace->samples;
     const int64_t epoch = tutti_pace_epoch(pace, now->step);
     const bool last = now->step >= pace->steps || epoch >= epochs;
     const double part =
         last ? 1 : (double)(now->step * pace->batch % pace->samples) / (double)pace->samples;
+    add(name, "step %lld/%lld epoch %lld/%lld", (long long)now->step, (long long)pace->steps,
+        (long long)(last ? epochs : epoch + 1), (long long)epochs);
     add_values(values, p, now);
     add(values, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
-    line[0] = 0;
-    add(line, "epoch %lld/%lld", (long long)(last ? epochs : epoch + 1), (long long)epochs);
-    const int room = p->options.columns - 1 - (int)(strlen(line) + strlen(values)) - 3;
-    if (room >= NARROWEST_BAR) add_bar(line, room < WIDEST_BAR ? room : WIDEST_BAR, part);
-    add(line, "%s", values + (room >= NARROWEST_BAR ? 2 : 0)); /* the bar stands for the stroke */
-    if ((int)strlen(line) > p->options.columns - 1) line[p->options.columns - 1] = 0;
+    add_waiting(values, now);
+    add_peak(values, now);
+    const int most = p->options.columns - 1 - (int)strlen(name) - 3 - NARROWEST_BAR;
+    if (most > NARROWEST_TERMINAL) shorten(values, most);
+    join_bar_line(line, p->options.columns, name, part, values);
 }
 
 /* ---- The progress ------------------------------------------------------------------------- */
@@ -123,9 +159,12 @@ static int columns_of(FILE *stream)
 
 tutti_progress_options tutti_progress_defaults(FILE *stream)
 {
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     const int columns = stream ? columns_of(stream) : 0;
     const bool terminal = columns >= NARROWEST_TERMINAL;
-    return (tutti_progress_options){stream, terminal, columns, terminal ? 0.1 : 5};
+    const bool plain = (no && *no) || (term && !strcmp(term, "dumb"));
+    return (tutti_progress_options){stream, terminal, terminal && !plain, columns,
+                                    terminal ? 0.1 : 5};
 }
 
 tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options options,
@@ -140,10 +179,32 @@ tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options 
     return TUTTI_OK;
 }
 
-/* Takes the bar away, so that other lines can be written where it stood. */
+/* The terminal may have been resized. */
+static void measure(tutti_progress *p)
+{
+    const int columns = columns_of(p->options.stream);
+    if (columns >= NARROWEST_TERMINAL) p->options.columns = columns;
+}
+
+/* Takes the bar away, so that other lines can be written where it stood: of a terminal that was
+ * made narrower it takes several. */
 static void clear_bar(tutti_progress *p)
 {
-    if (p->bar[0]) fputs("\r\033[K", p->options.stream);
+    if (!p->bar[0]) return;
+    measure(p);
+    const int above = ((int)strlen(p->bar) - 1) / p->options.columns;
+    if (above > 0) fprintf(p->options.stream, "\033[%dA\r\033[J", above);
+    else fputs("\r\033[K", p->options.stream);
+}
+
+static void draw_bar(const tutti_progress *p)
+{
+    const char *begin = strchr(p->bar, '['), *end = strchr(p->bar, ']');
+    FILE *stream = p->options.stream;
+    if (p->options.colour && begin && end)
+        fprintf(stream, "%.*s\033[32m%.*s\033[0m%s", (int)(begin - p->bar), p->bar,
+                (int)(end + 1 - begin), begin, end + 1);
+    else fputs(p->bar, stream);
 }
 
 /* What a full disk did not take is not tried again: the next line is as good. */
@@ -197,13 +258,44 @@ void tutti_progress_step(tutti_progress *progress, const tutti_progress_now *now
     char line[LINE_BYTES];
     p->printed = tutti_now();
     if (p->options.terminal) {
+        measure(p);
         clear_bar(p);
         write_bar_line(p->bar, p, now);
-        fputs(p->bar, p->options.stream);
+        draw_bar(p);
     } else {
         write_log_line(line, p, now);
         fprintf(p->options.stream, "%s\n", line);
     }
+    flush(p);
+}
+
+static void draw_task(tutti_progress *p, const char *what, int64_t done, int64_t total)
+{
+    char values[LINE_BYTES] = "";
+    add(values, " | %lld/%lld", (long long)done, (long long)total);
+    if (!p->options.terminal) {
+        fprintf(p->options.stream, "%s%s\n", what, values);
+        return;
+    }
+    measure(p);
+    clear_bar(p);
+    p->bar[0] = 0;
+    if (done < total)
+        join_bar_line(p->bar, p->options.columns, what, (double)done / (double)total, values);
+    draw_bar(p);
+}
+
+void tutti_progress_task(tutti_progress *progress, const char *what, int64_t done, int64_t total)
+{
+    tutti_progress *p = progress;
+    const double now = tutti_now();
+    if (!p || !p->options.stream) return;
+    if (!done) p->task_begun = now;
+    const double before = p->printed > p->task_begun ? p->printed : p->task_begun;
+    const bool ends_bar = done >= total && p->options.terminal;
+    if (!ends_bar && (done >= total || now - before < p->options.every)) return;
+    p->printed = now;
+    draw_task(p, what, done, total);
     flush(p);
 }
 
@@ -216,7 +308,8 @@ void tutti_progress_say(tutti_progress *progress, const char *format, ...)
     va_start(args, format);
     vfprintf(stream, format, args);
     va_end(args);
-    fprintf(stream, "\n%s", progress->bar);
+    fputc('\n', stream);
+    draw_bar(progress);
     flush(progress);
 }
 

@@ -1,7 +1,9 @@
 /* A run people like to watch. On a terminal one line that is rewritten,
  *
- *   epoch 3/10 [======>       ] loss 0.3127 | top-1 88.61 % | 9120 img/s | 61 % peak | ETA 00:41
+ *   step 250/1000 epoch 3/10 [=====>     ] loss 0.3127 | top-1 88.61 % | 9120 img/s | ETA 00:41
  *
+ * as wide as the terminal is just then: where there is little room, first the bar goes, then what
+ * stands at the end;
  * elsewhere a line every so often that logs keep well:
  *
  *   step 1200/9370 | epoch 1.28 | loss 0.312700 | top-1 88.61 % | lr 1.0e-02 | 7.0 ms | 9120 img/s
@@ -19,11 +21,13 @@
 typedef struct tutti_progress_options {
     FILE *stream;  /* borrowed; NULL: silence */
     bool terminal; /* rewrite one line */
-    int columns;   /* of the terminal */
+    bool colour;   /* of the bar */
+    int columns;   /* of the terminal, as long as it does not say otherwise */
     double every;  /* seconds between two lines off a terminal (two rewrites on one: 0.1) */
 } tutti_progress_options;
 
-/* As the stream deserves: a terminal if it is one that has a width. */
+/* As the stream deserves: a terminal if it is one that has a width; in colour, unless NO_COLOR is
+ * set or TERM is dumb. */
 tutti_progress_options tutti_progress_defaults(FILE *stream);
 
 /* Where a run stands. NaN: not known, not shown. */
@@ -51,6 +55,10 @@ void tutti_progress_step(tutti_progress *progress, const tutti_progress_now *now
 
 /* Would the next tutti_progress_step print? So that numbers need not be gathered for nothing. */
 bool tutti_progress_due(const tutti_progress *progress, int64_t step);
+
+/* Something else that takes long, 'what' ("testing"), has come from 0 to 'done' of 'total', which
+ * ends it. On a terminal it has a bar of its own, elsewhere a line every so often. */
+void tutti_progress_task(tutti_progress *progress, const char *what, int64_t done, int64_t total);
 
 /* A whole line that stays, above the bar: evaluations, checkpoints, warnings. */
 void tutti_progress_say(tutti_progress *progress, const char *format, ...) TUTTI_PRINTF(2, 3);
