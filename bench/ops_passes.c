@@ -1,5 +1,6 @@
 #include "ops_passes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -256,6 +257,29 @@ PASS(run_to_nchw)
     tutti_blocked_to_nchw(b->exec, extent(b), b->a, b->c);
 }
 
+/* A quarter of an array becomes one, and back. */
+static void resize(bench *b, bool bilinear, bool back)
+{
+    const tutti_upsample_shape shape = {CHANNELS, SIDE / 2, SIDE / 2, SIDE, SIDE, bilinear, false};
+    tutti_upsample *upsample = NULL;
+    if (tutti_upsample_create(&upsample, &shape)) abort();
+    if (back) tutti_upsample_backward(b->exec, upsample, b->n, b->a, NULL, b->c);
+    else tutti_upsample_forward(b->exec, upsample, b->n, b->a, b->c);
+    tutti_upsample_destroy(&upsample);
+}
+PASS(run_nearest)
+{
+    resize(b, false, false);
+}
+PASS(run_bilinear)
+{
+    resize(b, true, false);
+}
+PASS(run_bilinear_back)
+{
+    resize(b, true, true);
+}
+
 /* A 2x2 pool makes a quarter of an array of it; taps take two bytes per float. */
 static const double quarter = 0.25, taps = 0.125;
 
@@ -311,6 +335,9 @@ const pass passes[] = {
     {"layernorm", run_pixel_norm, 0, 1, 1, true},
     {"layernorm gradients", run_pixel_norm_sums, 0, 2, 0, true},
     {"layernorm backward", run_pixel_norm_back, 0, 2, 1, true},
+    {"upsample 2x, nearest", run_nearest, 0, quarter, 1, true},
+    {"upsample 2x, bilinear", run_bilinear, 0, quarter, 1, false},
+    {"upsample 2x, bilinear backward", run_bilinear_back, 0, 1, quarter, false},
     {"NCHW to blocked", run_to_blocked, 0, 1, 1, true},
     {"blocked to NCHW", run_to_nchw, 0, 1, 1, true},
     {.name = NULL},

@@ -64,7 +64,8 @@ def gradients(net, weights, samples, labels):
     net.load_state_dict(check_torch.tensors(weights), strict=True)
     loss = torch.nn.functional.cross_entropy(net(samples), torch.tensor(labels))
     loss.backward()
-    return loss.item(), {name: p.grad for name, p in net.named_parameters()}
+    return loss.item(), {name: p.grad * net.scales[name.rsplit(".", 1)[0]]
+                         for name, p in net.named_parameters() if p.requires_grad}
 
 
 def differences(before, after, theirs):

@@ -115,6 +115,36 @@ static void sums_over_grains_are_a_tree(void **state)
     fenced_destroy(&a), fenced_destroy(&b), fenced_destroy(&planes);
 }
 
+/* Without a second factor; and what is added to each channel. */
+static void check_alone(tutti_team *const *teams, tutti_extent e)
+{
+    fenced x = activation(e, 1), ones = fenced_create(x.count), y = fenced_create(x.count);
+    fenced addends = activation((tutti_extent){1, e.c, 1}, 3);
+    const int begin[] = {0, e.n};
+    const tutti_grains grains = {1, begin};
+    fenced_fill(&ones, 1);
+    for (run r = {0}; next_run(&r, teams);) {
+        float alone[64], beside[64];
+        tutti_dot_grains(r.exec, e, &grains, x.data, NULL, alone);
+        tutti_dot_grains(r.exec, e, &grains, x.data, ones.data, beside);
+        assert_memory_equal(alone, beside, addends.count * sizeof(float));
+        for (int relu = 0; relu < 2; relu++) {
+            memcpy(y.data, x.data, x.count * sizeof(float));
+            tutti_shift_planes(r.exec, e, addends.data, relu, y.data);
+            for (size_t i = 0; i < x.count; i++) {
+                const float sum = x.data[i] + addends.data[plane_lane(e, i) % addends.count];
+                assert_true(y.data[i] == (relu && sum <= 0 ? 0 : sum));
+            }
+        }
+    }
+    fenced_destroy(&x), fenced_destroy(&ones), fenced_destroy(&y), fenced_destroy(&addends);
+}
+
+static void sums_and_shifts_need_one_array(void **state)
+{
+    for (int i = 0; i < SHAPES; i++) check_alone(*state, extent_of(shapes[i]));
+}
+
 /* ---- channels ---- */
 
 static size_t place(tutti_extent e, int n, int c, int pixel)
@@ -161,6 +191,7 @@ int main(void)
         cmocka_unit_test(products_are_their_definitions),
         cmocka_unit_test(sums_are_their_definitions),
         cmocka_unit_test(sums_over_grains_are_a_tree),
+        cmocka_unit_test(sums_and_shifts_need_one_array),
         cmocka_unit_test(channels_go_where_they_should),
     };
     return cmocka_run_group_tests(tests, create_teams, destroy_teams);
