@@ -206,7 +206,7 @@ static tutti_status print_known(bool json)
         const tutti_layer_info total = tutti_net_total(net);
         if (json) printf("%s\"%s\"", i ? ", " : "", total.name);
         else
-            printf("%-15s %-10s in %6d classes %14s parameters\n", total.name, shape(total.in, in),
+            printf("%-18s %-10s in %6d classes %14s parameters\n", total.name, shape(total.in, in),
                    tutti_net_classes(net), grouped(total.parameters, parameters));
         tutti_net_destroy(&net);
     }

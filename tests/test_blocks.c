@@ -102,6 +102,8 @@ static void blocks_use_blocks(void **state)
                    ". inner $width act=$act\n"
                    "b inner $width*2 act=\n"
                    "c concat input x b skip\n"
+                   ". fc 2 tanh\n"
+                   "d add . .\n"
                    "end\n"
                    "block inner width act\n"
                    "x fc $width $act\n"
@@ -116,9 +118,13 @@ static void blocks_use_blocks(void **state)
                    "one.x   fc 5 relu\n"
                    "one.b.x fc 10\n"
                    "one.c   concat skip one.x one.b.x skip\n"
+                   "one     fc 2 tanh\n"
+                   "one.d   add one one\n"
                    "two.x   fc 6\n"
                    "two.b.x fc 12\n"
-                   "two.c   concat one.c two.x two.b.x skip\n"
+                   "two.c   concat one.d two.x two.b.x skip\n"
+                   "two     fc 2 tanh\n"
+                   "two.d   add two two\n"
                    "loss    softmax\n");
 }
 
@@ -154,6 +160,7 @@ static const struct {
     {B "{1..2} b 3\n", "t.net:5:1: '1' is not a name", ""},
     {B "x{1..2} conv 3\n", "t.net:5:1: 'x{1..2}' is not a name", ""},
     {B "x.{1..9999} b 1 k=1\n", "t.net:3:1: more than 4096 layers", "used in line 5"},
+    {B ". fc 3\n", "t.net:5:1: '.' is not a name", ""},
     {B ". b 3\n", "t.net:5:1: '.' is not a name", ""},
     {B "y b 3\nloss softmax", "t.net:6:1: loss: softmax wants", ""},
     {B "x b 3\ny b 3 from=input\nz fc 2\nloss softmax",

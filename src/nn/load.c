@@ -61,7 +61,7 @@ static tutti_status load_path(tutti_net **out, const char *path)
 
 static tutti_status unknown_net(const char *name)
 {
-    char list[256] = "";
+    char list[640] = "";
     for (int i = 0; tutti_zoo[i].name; i++) {
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", tutti_zoo[i].name);

@@ -51,33 +51,38 @@ bool tutti_parser_is_activation(const tutti_parser *p, tutti_word word)
 
 /* ---- layers ---- */
 
-/* The layer, or the used block's last one, of that name in the whole net; *line where it is. */
+/* The used block's last layer, or the layer, of that name in the whole net; *line where it is. */
 static int find_full(const tutti_parser *p, const char *name, int *line)
 {
-    for (int i = 0; i < p->known; i++) {
-        *line = p->net->layers[i].line;
-        if (!strcmp(p->net->layers[i].name, name)) return i;
-    }
     for (int i = 0; i < p->alias_count; i++) {
         *line = p->aliases[i].line;
         if (!strcmp(p->aliases[i].name, name)) return p->aliases[i].layer;
     }
+    for (int i = 0; i < p->known; i++) {
+        *line = p->net->layers[i].line;
+        if (!strcmp(p->net->layers[i].name, name)) return i;
+    }
     return -1;
 }
 
-/* The name with that of the block before it; false if it is too long. */
+static bool is_own(const tutti_frame *in, const char *name)
+{
+    return in && !strcmp(name, ".");
+}
+
+/* The name with that of the block before it; false if it is too long. "." is the block's own. */
 static bool join(const tutti_frame *in, const char *name, char out[TUTTI_LONGEST_NAME + 1])
 {
     const int n = snprintf(out, TUTTI_LONGEST_NAME + 1, "%s%s%s", in ? in->name : "",
-                           in && *in->name ? "." : "", name);
+                           in && !is_own(in, name) ? "." : "", is_own(in, name) ? "" : name);
     return n <= TUTTI_LONGEST_NAME;
 }
 
 /* A layer's name as it is known in this block; NULL: it is none of its layers. */
 static const char *local(const tutti_parser *p, const char *name)
 {
-    const size_t length = p->in ? strlen(p->in->name) : 0;
-    if (!length) return name;
+    if (!p->in) return name;
+    const size_t length = strlen(p->in->name);
     return !strncmp(name, p->in->name, length) && name[length] == '.' ? name + length + 1 : NULL;
 }
 
@@ -118,9 +123,9 @@ static tutti_status no_name(const tutti_parser *p, tutti_word at, const char *na
 tutti_status tutti_parser_full_name(const tutti_parser *p, tutti_word at, const char *name,
                                     char out[TUTTI_LONGEST_NAME + 1])
 {
-    const bool after = p->in && *p->in->name; /* then it may begin with a digit */
     int line;
-    bool good = isalpha((unsigned char)*name) || (after && isdigit((unsigned char)*name));
+    bool good = isalpha((unsigned char)*name) || (p->in && isdigit((unsigned char)*name)) ||
+                is_own(p->in, name);
     for (const char *c = name; *c; c++) good &= isalnum((unsigned char)*c) || strchr("_-.", *c);
     if (!good || !join(p->in, name, out)) return no_name(p, at, name);
     if (tutti_parser_is_activation(p, at))
