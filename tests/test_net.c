@@ -369,6 +369,7 @@ static const struct {
     {"input 3\nl softmax\nb fc 3 from=input\nm softmax\n", "t.net:2:1: there is nothing to train"},
     {"input 3\na fc 3\nl softmax weight=-1\n", "t.net:3:"},
     {"input 3\ndefault lr\n", "t.net:2:11: expected a value"},
+    {"default lr a\"b\"\n", "t.net:1:12: a quote or a blank is in the wrong place"},
     {"default lr 1\ndefault lr 2\n", "t.net:2:9: there is a 'default lr' already"},
 };
 

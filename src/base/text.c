@@ -151,7 +151,7 @@ static tutti_word unquoted(tutti_word word)
 
 tutti_word tutti_text_line(const tutti_text *text)
 {
-    return word_at(text, text->line, text->line + strcspn(text->line, "\r\n"));
+    return word_at(text, text->line, text->line + strcspn(text->line, "\n"));
 }
 
 void tutti_text_restart_line(tutti_text *text)

@@ -379,6 +379,15 @@ static tutti_status parse_input(parser *p, tutti_word at)
     return TUTTI_OK;
 }
 
+/* So that it can be written again. */
+static tutti_status check_unquoted(const parser *p, tutti_word word, const char *marks)
+{
+    for (int i = 0; i < word.length; i++)
+        if (strchr(marks, word.start[i]))
+            return tutti_text_fail(p->text, word, "a quote or a blank is in the wrong place");
+    return TUTTI_OK;
+}
+
 static tutti_status parse_default(parser *p)
 {
     tutti_word key, value;
@@ -394,6 +403,8 @@ static tutti_status parse_default(parser *p)
     tutti_net_setting *s = &net->settings[net->setting_count++];
     TUTTI_TRY(tutti_text_need(p->text, &value, "a value"));
     TUTTI_TRY(tutti_text_end_of_line(p->text));
+    TUTTI_TRY(check_unquoted(p, key, "\" \t#"));
+    TUTTI_TRY(check_unquoted(p, value, "\""));
     snprintf(where, sizeof where, "%s:%d:%d", p->where, value.line, value.column);
     TUTTI_TRY(tutti_word_copy(&s->key, key));
     TUTTI_TRY(tutti_word_copy(&s->value, value));
