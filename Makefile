@@ -5,6 +5,7 @@ TSAN   = $(BUILD)-tsan
 FUZZ   = $(BUILD)-fuzz
 MPICH  = $(BUILD)-mpich
 ARM64  = $(BUILD)-arm64
+VENV   = $(BUILD)-venv
 DEB    = $(BUILD)-deb
 AVX512 = $(BUILD)-avx512
 
@@ -75,13 +76,16 @@ check-scaling: setup all
 	@tests/sim/scaling.py $(BUILD)/tutti all
 
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package), the same
-# pixels in PIL.
+# pixels in PIL; and torchvision's nets without attention, brought over by tools/from-torch, in an
+# environment of its own.
 check-torch: all
 	@tools/setup torch
 	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_ways.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_kinds.py $(BUILD)/tutti
+	@tools/venv $(VENV)
+	@$(VENV)/bin/python tests/check_torchvision.py $(BUILD)/tutti $(BUILD)/tests/net_outputs
 
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.
