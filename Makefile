@@ -138,7 +138,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB)
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB) $(VENV)
 
 setup:
 	@tools/setup
