@@ -27,7 +27,8 @@ static void why(const tutti_planner *p, const tutti_planner_row *row, int layer,
 
 static void print_layers(const tutti_planner *p, const tutti_planner_row *row, FILE *out)
 {
-    fprintf(out, "%-10s %-7s %5s %10s %10s %10s %10s  %s\n", "layer", "split", "G", "sent",
+    const int width = tutti_net_name_width(p->net, 10);
+    fprintf(out, "%-*s %-7s %5s %10s %10s %10s %10s  %s\n", width, "layer", "split", "G", "sent",
             "compute", "comm", "exposed", "why");
     for (int i = 0; i < p->net->layer_count; i++) {
         const tutti_layer_prediction *l = &row->prediction->layer[i];
@@ -35,8 +36,8 @@ static void print_layers(const tutti_planner *p, const tutti_planner_row *row, F
         char bytes[32], reason[96];
         if (!tutti_layer_learns(p->net, &p->net->layers[i]) && l->bytes <= 0) continue;
         why(p, row, i, reason, sizeof reason);
-        fprintf(out, "%-10s %-7s %5d %10s %7.2f ms %7.2f ms %7.2f ms  %s\n", p->net->layers[i].name,
-                tutti_plan_split(row->plan, i), row->plan->groups[i],
+        fprintf(out, "%-*s %-7s %5d %10s %7.2f ms %7.2f ms %7.2f ms  %s\n", width,
+                p->net->layers[i].name, tutti_plan_split(row->plan, i), row->plan->groups[i],
                 tutti_format_bytes(bytes, l->bytes), compute * 1e3, l->comm * 1e3, l->exposed * 1e3,
                 reason);
     }

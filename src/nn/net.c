@@ -220,6 +220,15 @@ int tutti_net_default(const tutti_net *net, int index, const char **key, const c
     return true;
 }
 
+int tutti_net_name_width(const tutti_net *net, int least)
+{
+    for (int i = 0; i < net->layer_count; i++) {
+        const int length = (int)strlen(net->layers[i].name);
+        if (length > least) least = length;
+    }
+    return least;
+}
+
 int tutti_net_find_layer(const tutti_net *net, const char *name)
 {
     for (int i = 0; i < net->layer_count; i++)

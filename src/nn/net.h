@@ -189,6 +189,9 @@ uint64_t tutti_layer_train_flops(const tutti_layer *layer);
 /* Those of the whole net that kernels really make, fewer than the sums have by their definition. */
 double tutti_net_made_flops(const tutti_net *net);
 
+/* Characters of the longest name of a layer, or 'least': the width of a column of names. */
+int tutti_net_name_width(const tutti_net *net, int least);
+
 /* The layer or parameter of that name, -1 if there is none. */
 int tutti_net_find_layer(const tutti_net *net, const char *name);
 int tutti_net_find_param(const tutti_net *net, const char *name);

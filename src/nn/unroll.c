@@ -24,11 +24,7 @@ static void print_layer(const tutti_net *net, int index, int width, FILE *out)
 
 tutti_status tutti_net_print(const tutti_net *net, FILE *out)
 {
-    int width = 0;
-    for (int i = 0; i < net->layer_count; i++) {
-        const int length = (int)strlen(net->layers[i].name);
-        if (length > width) width = length;
-    }
+    const int width = tutti_net_name_width(net, 0);
     fprintf(out, "tutti net 1\n");
     print_input(net, out);
     for (int i = 0; i < net->setting_count; i++) {

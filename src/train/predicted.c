@@ -56,16 +56,18 @@ static pair rest_of(const tutti_run *run, double steps)
 
 static void say(const tutti_run *run, const char *name, pair computing, pair waiting)
 {
-    tutti_progress_say(run->progress, "  %-12s %9.2f %9.2f %+7.1f %%  %9.2f %9.2f", name,
-                       computing.predicted * 1e3, computing.measured * 1e3, error_of(computing),
-                       waiting.predicted * 1e3, waiting.measured * 1e3);
+    tutti_progress_say(run->progress, "  %-*s %9.2f %9.2f %+7.1f %%  %9.2f %9.2f",
+                       tutti_net_name_width(run->net, 12), name, computing.predicted * 1e3,
+                       computing.measured * 1e3, error_of(computing), waiting.predicted * 1e3,
+                       waiting.measured * 1e3);
 }
 
 static void say_all(const tutti_run *run, double steps)
 {
     const pair step = step_of(run);
-    tutti_progress_say(run->progress, "  %-12s %9s %9s %9s  %9s %9s", "ms a step", "predicted",
-                       "measured", "error", "exposed:", "measured");
+    tutti_progress_say(run->progress, "  %-*s %9s %9s %9s  %9s %9s",
+                       tutti_net_name_width(run->net, 12), "ms a step", "predicted", "measured",
+                       "error", "exposed:", "measured");
     for (int i = 0; i < run->net->layer_count; i++) {
         const pair c = computing_of(run, i, steps), w = waiting_of(run, i, steps);
         if (fmax(c.predicted + w.predicted, c.measured + w.measured) < 5e-3 * step.measured)

@@ -139,9 +139,10 @@ static void report_layer(tutti_run *run, int layer, double steps)
     const double sum = c->forward + c->backward_weights + c->backward_data;
     if (sum * ms < 0.005 && !w->bytes) return;
     char bytes[32];
-    tutti_progress_say(run->progress, "  %-12s %9.2f %9.2f %9.2f %9.2f %9.2f  %s",
-                       run->net->layers[layer].name, c->forward * ms, c->backward_weights * ms,
-                       c->backward_data * ms, w->busy * ms, w->exposed * ms,
+    tutti_progress_say(run->progress, "  %-*s %9.2f %9.2f %9.2f %9.2f %9.2f  %s",
+                       tutti_net_name_width(run->net, 12), run->net->layers[layer].name,
+                       c->forward * ms, c->backward_weights * ms, c->backward_data * ms,
+                       w->busy * ms, w->exposed * ms,
                        w->bytes ? tutti_format_bytes(bytes, (double)w->bytes / steps) : "");
     if (!run->metrics) return;
     char fields[512];
@@ -219,8 +220,9 @@ tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
                            "already done: %lld steps; give more --steps or --epochs to go on",
                            (long long)tutti_session_steps(run->session));
     if (steps) {
-        tutti_progress_say(run->progress, "  %-12s %9s %9s %9s %9s %9s  %s", "ms a step", "forward",
-                           "weights", "data", "comm", "exposed", "sent");
+        tutti_progress_say(run->progress, "  %-*s %9s %9s %9s %9s %9s  %s",
+                           tutti_net_name_width(run->net, 12), "ms a step", "forward", "weights",
+                           "data", "comm", "exposed", "sent");
         for (int i = 0; i < run->net->layer_count; i++) report_layer(run, i, (double)steps);
         TUTTI_TRY(report_ranks(run, (double)steps));
         say_summary(run, seconds, steps);
