@@ -64,6 +64,17 @@ def randomise(module):
             part.num_batches_tracked.fill_(7)
 
 
+def calm(module, samples):
+    """Scales the last weights so that no output is so far below another that its probability is
+    zero."""
+    last = [part for part in module.modules() if isinstance(part, (torch.nn.Linear, torch.nn.Conv2d))
+            and part.weight.shape[0] == 1000][-1]
+    with torch.no_grad():
+        factor = 8 / centred(module.eval()(samples)).abs().max()
+        last.weight *= factor
+        last.bias *= factor
+
+
 def still(module):
     for part in module.modules():
         if type(part).__name__ in ("Dropout", "StochasticDepth"):
@@ -154,7 +165,9 @@ def draw(name, number):
     size = SIZES.get(name, 64)
     labels = torch.randint(0, 1000, (SAMPLES,))
     labels[-1] = 999  # else the program counts fewer classes
-    return module, torch.randn(SAMPLES, 3, size, size), labels
+    samples = torch.randn(SAMPLES, 3, size, size)
+    calm(module, samples)
+    return module, samples, labels
 
 
 def compare(tutti, program, name, number, scratch):

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""check_from_torch.py NET_OUTPUTS: tools/from-torch on small modules, written in every way people
+write them; and what it says about those that cannot be brought over."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+import torch_to_net  # noqa: E402
+from check_torchvision import OUTPUTS, error_of, randomise  # noqa: E402
+
+
+class Functional(nn.Module):
+    """Functions and parameters of its own instead of modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3)
+        self.weight = nn.Parameter(torch.randn(12, 8, 3, 3) / 8)
+        self.norm = nn.BatchNorm2d(12)
+        self.out = nn.Linear(12 * 4, 7)
+
+    def forward(self, x):
+        x = F.relu(F.conv2d(x, self.first.weight, self.first.bias, stride=2, padding=1))
+        x = F.conv2d(x, self.weight, padding="same")
+        n = self.norm
+        x = F.batch_norm(x, n.running_mean, n.running_var, n.weight, n.bias, self.training)
+        x = F.leaky_relu(x, 0.2, inplace=True)
+        x = F.adaptive_avg_pool2d(F.max_pool2d(x, 3, 2, ceil_mode=True), 2)
+        return F.linear(x.view(x.size(0), -1), self.out.weight, self.out.bias)
+
+
+class Shared(nn.Module):
+    """A ReLU and a pool that are used twice; changes in place that others see."""
+
+    def __init__(self):
+        super().__init__()
+        self.relu, self.pool = nn.ReLU(inplace=True), nn.AvgPool2d(2, count_include_pad=False)
+        self.a, self.b = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(8, 7)
+
+    def forward(self, x):
+        y = self.a(x)
+        self.relu(y)  # y itself changes
+        z = self.pool(self.relu(self.b(y)) + y)
+        z += z.sigmoid()
+        return self.head(self.pool(z).mean((2, 3)))
+
+
+class Views(nn.Module):
+    """Channels chosen, shuffled, put last and back; a scale for each channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 12, 3, padding=1)
+        self.norm, self.inner = nn.LayerNorm(6), nn.Linear(6, 6, bias=False)
+        self.gamma = nn.Parameter(torch.rand(6, 1, 1))
+        self.squeeze = nn.Conv2d(6, 6, 1)
+        self.head = nn.Linear(12, 7)
+
+    def forward(self, x):
+        x = self.stem(x)
+        n, c, h, w = x.shape
+        x = x.reshape(n, 3, c // 3, h, w).transpose(1, 2).flatten(1, 2)
+        a, b = torch.chunk(x, 2, 1)
+        b = self.inner(self.norm(b.permute(0, 2, 3, 1))).permute(0, 3, 1, 2)
+        b = self.gamma * F.gelu(b)
+        scale = torch.sigmoid(self.squeeze(a.mean([2, 3], keepdim=True)))
+        x = torch.cat([a * scale, b], dim=1)
+        return self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+def sequential():
+    return nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.ReLU6(), nn.Dropout(0.3), nn.Flatten(),
+                         nn.Linear(6 * 14 * 14, 20), nn.BatchNorm1d(20), nn.Tanh(), nn.Linear(20, 7))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 3, 3, padding=1), nn.Linear(3 * 256, 7)
+
+    def forward(self, x):
+        return self.head(self.conv(self.conv(x)).flatten(1))
+
+
+class Attention(Twice):
+    def forward(self, x):
+        x = x.flatten(2)
+        return torch.softmax(x @ x.transpose(1, 2), -1)
+
+
+class Two(Twice):
+    def forward(self, x):
+        y = self.conv(x).flatten(1)
+        return self.head(y), y
+
+
+class Branch(Twice):
+    def forward(self, x):
+        return self.head(x.flatten(1)) if x.sum() > 0 else x
+
+
+class Square(Twice):
+    def forward(self, x):
+        return self.head((self.conv(x) ** 2).flatten(1))
+
+
+class Rows(Twice):
+    def forward(self, x):
+        return self.head(self.conv(x.transpose(2, 3)).flatten(1))
+
+
+GOOD = {"functions": Functional, "shared modules": Shared, "views": Views, "a sequence": sequential}
+BAD = {
+    Twice: "module 'conv' (Conv2d): weights are used twice",
+    Attention: "operation 'matmul': there is nothing like it",
+    Two: "operation 'output': the module gives several outputs",
+    Branch: "torch.fx cannot trace the module",
+    Square: "operation 'pow': there is nothing like it",
+    Rows: "module 'conv' (Conv2d): elements in an order that no layer makes",
+    lambda: nn.Sequential(nn.Conv2d(3, 3, 3, padding_mode="circular")):
+        "module '0' (Conv2d): padding with 'circular'",
+    lambda: nn.Sequential(nn.PReLU()): "module '0' (PReLU): there is nothing like it",
+}
+
+
+def check_good(program, name, make):
+    torch.manual_seed(1)
+    module = make()
+    randomise(module)
+    samples = torch.randn(3, 3, 16, 16)
+    with tempfile.TemporaryDirectory() as scratch:
+        net = pathlib.Path(scratch) / "net.net"
+        text, tensors = torch_to_net.convert(module, (3, 16, 16))
+        net.write_text(text)
+        torch_to_net.write_safetensors(net.with_suffix(".safetensors"), tensors)
+        with torch.no_grad():
+            wanted = module.double().eval()(samples.double())
+        error = error_of(program, net, net.with_suffix(".safetensors"), samples, wanted)
+    print(f"{name:16} outputs {error:.1e}: {'ok' if error <= OUTPUTS else 'FAILED'}")
+    return error <= OUTPUTS
+
+
+def check_bad(make, says):
+    said = "nothing"
+    try:
+        torch_to_net.convert(make(), (3, 16, 16))
+    except torch_to_net.Unknown as error:
+        said = str(error)
+    good = said.startswith(says)
+    print(f"says {said.splitlines()[0]}: {'ok' if good else 'FAILED, wants ' + says}")
+    return good
+
+
+def check_program():
+    """Nothing is written when something is unknown, and the exit code says so."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place = pathlib.Path(scratch)
+        (place / "mine.py").write_text("import torch.nn as nn\n"
+                                       "def good():\n    return nn.Sequential(nn.Linear(4, 3))\n"
+                                       "def bad():\n    return nn.Sequential(nn.PReLU())\n")
+        codes = [subprocess.run([sys.executable, ROOT / "tools/from-torch", place / f"mine.py:{name}",
+                                 "--input", size, "--output", place / name],
+                                capture_output=True).returncode
+                 for name, size in (("good", "4"), ("bad", "4"), ("good", "4x"), ("none", "4"))]
+        files = sorted(p.name for p in place.iterdir() if p.is_file())
+    good = codes == [0, 1, 1, 1] and files == ["good.net", "good.safetensors", "mine.py"]
+    print(f"the program: {'ok' if good else f'FAILED {codes} {files}'}")
+    return good
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    results = [check_good(sys.argv[1], name, make) for name, make in GOOD.items()]
+    results += [check_bad(make, says) for make, says in BAD.items()]
+    sys.exit(0 if all([*results, check_program()]) else 1)
