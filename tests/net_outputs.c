@@ -1,5 +1,5 @@
-/* net_outputs NET WEIGHTS SAMPLES PROBABILITIES: evaluates a net, for comparisons elsewhere. SAMPLES
- * are floats [n][c][h][w]; PROBABILITIES become floats [n][classes]. */
+/* net_outputs NET WEIGHTS SAMPLES PROBABILITIES: evaluates a net, for comparisons elsewhere.
+ * SAMPLES are floats [n][c][h][w]; PROBABILITIES become floats [n][classes]. */
 #include <stdio.h>
 
 #include "base/memory.h"
