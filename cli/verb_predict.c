@@ -6,7 +6,7 @@
 #include <tutti/train.h>
 
 typedef struct predict_options {
-    const char *data, *weights, *output;
+    const char *data, *weights, *rename, *output;
     int top, threads, batch_size;
     bool json;
     cli_list files; /* the first may be a net */
@@ -23,6 +23,8 @@ static const cli_option options[] = {
              "with FILES: the data set the net was trained on, for weights that do not tell"},
     {"weights", CLI_TEXT, AT(weights), .value = "FILE", .required = true,
      .help = "a run (its best), a checkpoint, or a safetensors file"},
+    {"rename",  CLI_TEXT, AT(rename), .value = "FILE",
+     .help = "what their tensors are called here: lines THEIRS OURS", .otherwise = "found out"},
     {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each"},
     {"json",    CLI_FLAG, AT(json), .help = "print a JSON object a line"},
     {"output|o", CLI_TEXT, AT(output), .value = "FILE",
@@ -63,6 +65,7 @@ static int run(const cli_call *call)
     if (has_net) o.net = given->files.items[0];
     o.data = given->data;
     o.weights = given->weights;
+    o.rename = given->rename;
     o.batch_size = given->batch_size;
     o.threads = given->threads;
     o.show = stdout;

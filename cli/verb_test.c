@@ -12,6 +12,8 @@ static const cli_option options[] = {
      .help = "the data set; its test samples are used"},
     {"weights",      CLI_TEXT, TO(weights), .value = "FILE", .required = true,
      .help = "a run (its best), a checkpoint, or a safetensors file"},
+    {"rename",       CLI_TEXT, TO(rename), .value = "FILE",
+     .help = "what their tensors are called here: lines THEIRS OURS", .otherwise = "found out"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24, "256",
      .help = "samples computed together"},
     {"json",         CLI_FLAG, TO(json),
@@ -32,6 +34,7 @@ static int run(const cli_call *call)
     o.net = given->net;
     o.data = given->data;
     o.weights = given->weights;
+    o.rename = given->rename;
     o.batch_size = given->batch_size;
     o.skip_bad = given->skip_bad;
     o.threads = given->threads;

@@ -81,6 +81,8 @@ static const cli_option options[] = {
      .help = "go on from a run or checkpoint; auto: from --run, if it has one"},
     {"weights",            CLI_TEXT, TO(weights), .value = "FILE",
      .help = "start from this run, checkpoint or safetensors file (fine-tuning)"},
+    {"rename",             CLI_TEXT, TO(rename), .value = "FILE",
+     .help = "what their tensors are called here: lines THEIRS OURS", .otherwise = "found out"},
     {"freeze",             CLI_TEXTS, AT(freeze), .value = "PATTERN,...",
      .help = "keep the layers of these names as they are: conv1, 'conv*', 'layer[12].*'"},
     {"lr-scale|lr-mult",   CLI_TEXTS, AT(lr_scale), .value = "PATTERN=X,...",

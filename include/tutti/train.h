@@ -59,6 +59,7 @@ typedef struct tutti_train_options {
     const char *init;     /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
     const char *resume;   /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
     const char *weights;  /* a safetensors file to start from (fine-tuning) */
+    const char *rename;   /* what its tensors are called here: doc/FINETUNING.md; NULL: found out */
     const char *freeze;   /* layers to keep as they are, "conv1*,norm1*"; NULL or "": as the net */
                           /* says: see tutti_net_freeze */
     const char *lr_scale; /* "conv*=0.1,fc8=10"; likewise: see tutti_net_scale_lr */

@@ -126,16 +126,3 @@ tutti_status tutti_keeper_wait(tutti_keeper *k)
     if (flushed != TUTTI_OK) return tutti_fail(flushed, "%s", sentence);
     return tutti_comm_agree(k->comm, finished);
 }
-
-tutti_status tutti_keeper_load_weights(tutti_keeper *k, const char *where, bool all)
-{
-    int missing = 0;
-    char path[TUTTI_PATH_BYTES];
-    tutti_status s = tutti_checkpoint_weights(path, where);
-    if (s == TUTTI_OK) s = tutti_checkpoint_verify_file(path);
-    if (s == TUTTI_OK) s = tutti_tensors_read(k, TUTTI_PART_MODEL, path, &missing);
-    if (s == TUTTI_OK && (all ? missing > 0 : missing == k->net->param_count))
-        s = tutti_fail(TUTTI_DATA, "%s: %d of the %d tensors of %s are missing or do not fit", path,
-                       missing, k->net->param_count, k->net->name);
-    return tutti_comm_agree(k->comm, s);
-}

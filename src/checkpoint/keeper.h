@@ -1,6 +1,8 @@
 /* A keeper writes a session into checkpoints and reads it again, on any number of ranks.
  *
- *   keeper.c    saving, and weights for a new run
+ *   keeper.c    saving
+ *   weights.c   weights for a new run, from anywhere
+ *   match.c     whose names of tensors are whose
  *   resume.c    going on where a run stood
  *   tensors.c   parameters and what the optimizer keeps, out and in
  *   snapshot.c  what a rank writes, in memory
@@ -64,9 +66,10 @@ tutti_status tutti_keeper_wait(tutti_keeper *keeper) TUTTI_MUST_CHECK;
 
 /* ---- Loading ---- */
 
-/* Collective. Parameters from a file, a checkpoint or a run, of which it takes the best. Tensors
- * that are missing or do not fit are left as they are, with a warning; with 'all' none may. */
-tutti_status tutti_keeper_load_weights(tutti_keeper *keeper, const char *where,
+/* Collective. Parameters from a file, a checkpoint or a run, of which it takes the best; 'rename'
+ * is a file of names (checkpoint/match.h), or NULL. A line says what is taken; tensors that are
+ * missing or do not fit are left as they are; with 'all' none may. */
+tutti_status tutti_keeper_load_weights(tutti_keeper *keeper, const char *where, const char *rename,
                                        bool all) TUTTI_MUST_CHECK;
 
 /* Collective. The checkpoint that 'where' means (tutti_checkpoint_find), the same on all ranks: its

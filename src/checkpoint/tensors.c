@@ -298,6 +298,12 @@ static tutti_status read_tensor(tutti_keeper *k, const tutti_safetensors *file, 
     return TUTTI_OK;
 }
 
+tutti_status tutti_tensors_read_parameter(tutti_keeper *k, const tutti_safetensors *file, int at,
+                                          int param)
+{
+    return read_tensor(k, file, at, (entry){param, PARAMETER});
+}
+
 static tutti_status read_entry(tutti_keeper *k, const tutti_safetensors *file, const char *path,
                                entry e, int *missing)
 {

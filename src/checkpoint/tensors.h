@@ -46,6 +46,10 @@ tutti_status tutti_tensors_copy(tutti_keeper *keeper) TUTTI_MUST_CHECK;
 tutti_status tutti_tensors_read(tutti_keeper *keeper, tutti_checkpoint_part part, const char *path,
                                 int *missing) TUTTI_MUST_CHECK;
 
+/* Reads what this rank holds of one parameter from tensor 'at' of a file, which has its shape. */
+tutti_status tutti_tensors_read_parameter(tutti_keeper *keeper, const tutti_safetensors *file,
+                                          int at, int param) TUTTI_MUST_CHECK;
+
 /* ---- layouts.c ---- */
 
 /* Which tensors the two files hold: the parameters; what the optimizer keeps of those that are

@@ -263,6 +263,30 @@ static tutti_status read_header(tutti_safetensors *f)
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
+static bool ends_in(const char *path, const char *end)
+{
+    const size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && !strcmp(path + length - tail, end);
+}
+
+/* What torch.save writes: a zip, or in old versions a pickle. Reading one can run anything. */
+static tutti_status refuse_pickle(const tutti_safetensors *f)
+{
+    unsigned char first[LENGTH_BYTES + 1] = {0};
+    const ssize_t have = pread(f->fd, first, sizeof first, 0);
+    const bool is_header = have == (ssize_t)sizeof first && first[LENGTH_BYTES] == '{';
+    const bool is_zip = !memcmp(first, "PK\3\4", 4), is_pickle = first[0] == 0x80 && first[1] <= 5;
+    const bool is_called = ends_in(f->path, ".pth") || ends_in(f->path, ".pt");
+    if (is_header || !(is_zip || is_pickle || is_called)) return TUTTI_OK;
+    return tutti_fail(TUTTI_DATA,
+                      "'%s' is a file of torch.save, which only Python can read; make safetensors "
+                      "of it:\n"
+                      "  import torch, safetensors.torch\n"
+                      "  safetensors.torch.save_file(torch.load('%s', 'cpu', "
+                      "weights_only=True), 'x.safetensors')",
+                      f->path, f->path);
+}
+
 static tutti_status open_file(tutti_safetensors *f, const char *path)
 {
     struct stat info;
@@ -272,6 +296,7 @@ static tutti_status open_file(tutti_safetensors *f, const char *path)
         return tutti_fail(TUTTI_IO, "cannot open '%s': %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode)) return tutti_fail(TUTTI_IO, "'%s' is not a file", path);
     f->bytes = (uint64_t)info.st_size;
+    TUTTI_TRY(refuse_pickle(f));
     return read_header(f);
 }
 

@@ -132,5 +132,6 @@ tutti_status tutti_run_load_weights(tutti_run *run)
 {
     if (!run->options->weights)
         return tutti_fail(TUTTI_ARGUMENT, "--weights is missing: name a run or a safetensors file");
-    return tutti_keeper_load_weights(run->keeper, run->options->weights, true);
+    return tutti_keeper_load_weights(run->keeper, run->options->weights, run->options->rename,
+                                     true);
 }

@@ -316,7 +316,7 @@ static tutti_status prepare_training(tutti_run *run)
     const tutti_train_options *o = run->options;
     mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
-    if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, false));
+    if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, o->rename, false));
     tutti_session_begin_average(run->session);
     TUTTI_TRY(tutti_run_resume(run));
     return tutti_comm_agree(run->me.comm, open_loader(run));
