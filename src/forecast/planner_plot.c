@@ -5,10 +5,10 @@
 
 tutti_status tutti_planner_plot(const tutti_planner *p, const char *path)
 {
-    tutti_curve curves[] = {{.name = "predicted", .color = "#06c", .count = p->count},
-                            {.name = "the paper", .color = "#c30", .count = p->count}};
+    tutti_curve curves[] = {
+        {"predicted", "#0072b2", "#005a8c", TUTTI_CURVE_LINE, .count = p->count},
+        {"measured in the paper", "#d1450a", "#b03a08", TUTTI_CURVE_POINTS, .count = p->count}};
     char title[200];
-    curves[1].is_points = true;
     for (int i = 0; i < p->count; i++) {
         curves[0].nodes[i] = curves[1].nodes[i] = p->rows[i].nodes;
         curves[0].speedup[i] = p->rows[i].speedup;

@@ -1,5 +1,5 @@
-/* Scaling curves as SVG: both axes logarithmic, the ideal as a thin line. The axis of speedups
- * begins at 1, or at the power of two below the least of them. */
+/* Scaling curves as SVG: speedup, both axes logarithmic, and beside it efficiency; the ideal is dashed.
+ * The axis of speedups begins at 1, or at the power of two below the least of them. */
 #ifndef TUTTI_FORECAST_PLOT_H
 #define TUTTI_FORECAST_PLOT_H
 
@@ -9,9 +9,17 @@
 
 enum { TUTTI_MOST_POINTS = 256 };
 
+typedef enum tutti_curve_style {
+    TUTTI_CURVE_LINE,
+    TUTTI_CURVE_BAND,  /* broad: what is drawn upon it leaves its edges to be seen */
+    TUTTI_CURVE_POINTS /* no line between them */
+} tutti_curve_style;
+
+/* Drawn in the order of the array, each upon those before it; up to eight. */
 typedef struct tutti_curve {
-    const char *name, *color;
-    bool is_points; /* no line between them */
+    const char *name;
+    const char *color, *ink; /* of the curve, and of letters, which must be darker */
+    tutti_curve_style style;
     int count;
     double nodes[TUTTI_MOST_POINTS];
     double speedup[TUTTI_MOST_POINTS]; /* NaN: no point */

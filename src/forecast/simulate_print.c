@@ -85,15 +85,15 @@ tutti_status tutti_simulation_print_json(const tutti_simulation *s, FILE *out)
 tutti_status tutti_simulation_plot(const tutti_simulation *s, const char *path)
 {
     const tutti_planner *p = s->planner;
-    tutti_curve curves[] = {{.name = "simulated", .color = "#06c", .count = p->count},
-                            {.name = "predicted", .color = "#9a9", .count = p->count},
-                            {.name = "the paper", .color = "#c30", .count = p->count}};
+    tutti_curve curves[] = {
+        {"predicted", "#f4c66a", "#8a5a00", TUTTI_CURVE_BAND, .count = p->count},
+        {"simulated", "#0072b2", "#005a8c", TUTTI_CURVE_LINE, .count = p->count},
+        {"measured in the paper", "#d1450a", "#b03a08", TUTTI_CURVE_POINTS, .count = p->count}};
     char title[200];
-    curves[2].is_points = true;
     for (int i = 0; i < p->count; i++) {
         for (int c = 0; c < 3; c++) curves[c].nodes[i] = p->rows[i].nodes;
-        curves[0].speedup[i] = s->rows[i].speedup;
-        curves[1].speedup[i] = p->rows[i].speedup;
+        curves[0].speedup[i] = p->rows[i].speedup;
+        curves[1].speedup[i] = s->rows[i].speedup;
         curves[2].speedup[i] = p->rows[i].paper_speedup;
     }
     snprintf(title, sizeof title, "%.60s, minibatch %d, %.60s", p->net->name, p->batch,
