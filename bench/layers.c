@@ -337,7 +337,7 @@ static int run(const cli_call *call)
 }
 
 static const cli_verb verb = {
-    "layers", "measure each layer of a net", options, sizeof(layers_options), run, NULL};
+    "layers", "measure each layer of a net", options, sizeof(layers_options), run, NULL, NULL};
 
 int main(int argc, char **argv)
 {

@@ -216,7 +216,7 @@ static int run(const cli_call *call)
 }
 
 static const cli_verb verb = {
-    "ops", "measure passes against a copy", options, sizeof(ops_options), run, NULL};
+    "ops", "measure passes against a copy", options, sizeof(ops_options), run, NULL, NULL};
 
 int main(int argc, char **argv)
 {

@@ -27,7 +27,7 @@
  *     }
  *
  *     const cli_verb cli_verb_fly = {"fly", "fly somewhere", options, sizeof(fly_options), run,
- *         "Examples:\n  tutti fly home --wings 2\n"};
+ *         "Examples:\n  tutti fly home --wings 2\n", NULL};
  *
  * then add the file to cli/meson.build and the row to cli/verbs.c. Parsing, ranges, defaults,
  * --help, the suggestion for a misspelt name and the "run with" line all come from the table. */
@@ -86,6 +86,12 @@ typedef struct cli_option {
     const char *otherwise; /* "the net's" */
 } cli_option;
 
+/* Options that --help shows together, by their first names: "data|augment|shuffle". A table of them ends
+ * with a title of NULL; what no group lists is shown behind them, as "more". */
+typedef struct cli_group {
+    const char *title, *names;
+} cli_group;
+
 typedef struct cli_call cli_call;
 
 typedef struct cli_verb {
@@ -94,6 +100,7 @@ typedef struct cli_verb {
     size_t values_size;               /* sizeof the struct the options fill */
     int (*run)(const cli_call *call); /* gives the exit code */
     const char *notes;                /* printed after the options by --help; may be NULL */
+    const cli_group *groups;          /* NULL: few enough to need none */
 } cli_verb;
 
 /* One use of a verb. */
@@ -141,5 +148,8 @@ typedef struct cli_nearest {
 
 cli_nearest cli_nearest_to(const char *word);
 void cli_nearest_try(cli_nearest *search, const char *names);
+
+/* What an option of other programs is called here: "lr" for "learning-rate"; NULL for other words. */
+const char *cli_synonym(const char *word);
 
 #endif

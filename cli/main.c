@@ -4,6 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tutti/net.h>
+#include <tutti/plan.h>
+#include <tutti/train.h>
+
 #include "cli.h"
 
 static void print_verbs(FILE *out)
@@ -15,7 +19,10 @@ static void print_verbs(FILE *out)
         fprintf(out, "  %-12s%s\n", (*v)->name, (*v)->summary);
     fprintf(out, "\n  tutti VERB --help    the options of a verb\n"
                  "  tutti --version      the version\n"
-                 "  tutti --check-build  what this build can do\n");
+                 "  tutti --check-build  what this build can do\n"
+                 "  tutti --list WHAT    the nets, platforms or kinds of data there are\n\n"
+                 "The first two things to try: tutti doctor, and\n"
+                 "  tutti train lenet --data fashion-mnist --run runs/lenet\n");
 }
 
 static const cli_verb *find_verb(const char *name)
@@ -75,12 +82,31 @@ static int check_build(int argc, char **argv)
     return 0;
 }
 
+/* --list nets: a name a line, for the shell's completion and for scripts. */
+static int print_list(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        const char *(*item)(int index);
+    } lists[] = {{"nets", tutti_net_known},
+                 {"platforms", tutti_plan_platform},
+                 {"data", tutti_train_data_kind}};
+    for (size_t i = 0; argc > 0 && i < sizeof lists / sizeof *lists; i++) {
+        if (strcmp(argv[0], lists[i].name)) continue;
+        for (int j = 0; lists[i].item(j); j++) puts(lists[i].item(j));
+        return 0;
+    }
+    fprintf(stderr, "tutti --list: what? nets, platforms or data\n");
+    return CLI_USAGE_ERROR;
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } words[] = {
     {"help", print_help},         {"--help", print_help}, {"-h", print_help},
     {"--version", print_version}, {"-V", print_version},  {"--check-build", check_build},
+    {"--list", print_list},
 };
 
 static int dispatch(int argc, char **argv)

@@ -6,6 +6,54 @@
 
 enum { LONGEST = 40 };
 
+/* Habits from PyTorch, Keras, Caffe, darknet and Slurm. */
+static const struct {
+    const char *theirs, *ours;
+} synonyms[] = {
+    {"learning-rate", "lr"},
+    {"initial-lr", "lr"},
+    {"wd", "weight-decay"},
+    {"l2", "weight-decay"},
+    {"lr-scheduler", "lr-schedule"},
+    {"scheduler", "lr-schedule"},
+    {"opt", "optimizer"},
+    {"solver", "optimizer"},
+    {"bs", "batch-size"},
+    {"batch", "batch-size"},
+    {"minibatch", "batch-size"},
+    {"max-epochs", "epochs"},
+    {"max-steps", "steps"},
+    {"num-steps", "steps"},
+    {"dataset", "data"},
+    {"data-dir", "data"},
+    {"data-path", "data"},
+    {"train-dir", "data"},
+    {"workers", "data-threads"},
+    {"num-workers", "data-threads"},
+    {"jobs", "threads"},
+    {"cores", "threads"},
+    {"nproc", "threads"},
+    {"cpus", "threads"},
+    {"output-dir", "run"},
+    {"out-dir", "run"},
+    {"logdir", "run"},
+    {"save-dir", "run"},
+    {"pretrained", "weights"},
+    {"load", "weights"},
+    {"finetune", "weights"},
+    {"init-from", "weights"},
+    {"checkpoint", "resume"},
+    {"restart", "resume"},
+    {"grad-clip", "clip"},
+    {"clip-grad-norm", "clip"},
+    {"max-grad-norm", "clip"},
+    {"log-every", "eval-every"},
+    {"save-every", "checkpoint-every"},
+    {"topk", "top"},
+    {"cluster", "platform"},
+    {"num-nodes", "nodes"},
+};
+
 static int min(int a, int b)
 {
     return a < b ? a : b;
@@ -29,6 +77,16 @@ static int distance(const char *a, int na, const char *b, int nb)
                 d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
         }
     return d[na][nb];
+}
+
+const char *cli_synonym(const char *word)
+{
+    const int n = (int)strlen(word);
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (n <= LONGEST && (int)strlen(synonyms[i].theirs) == n &&
+            distance(word, n, synonyms[i].theirs, n) == 0)
+            return synonyms[i].ours;
+    return NULL;
 }
 
 cli_nearest cli_nearest_to(const char *word)

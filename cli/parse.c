@@ -16,6 +16,9 @@ static bool unknown(const cli_verb *verb, const char *flag, const cli_complaint 
     char word[CLI_NAME_BYTES];
     const char *bare = flag + strspn(flag, "-");
     snprintf(word, sizeof word, "%.*s", (int)strcspn(bare, "="), bare);
+    const char *meant = cli_synonym(word);
+    if (meant && find(verb, meant, (int)strlen(meant)))
+        return cli_complain(c, "there is no option '%s'; did you mean '--%s'?", flag, meant);
     cli_nearest near = cli_nearest_to(word);
     for (const cli_option *o = verb->options; o->name; o++)
         if (!cli_is_operand(o)) cli_nearest_try(&near, o->name);

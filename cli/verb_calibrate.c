@@ -48,4 +48,5 @@ const cli_verb cli_verb_calibrate = {
     "  tutti calibrate                            one rank with all cores\n"
     "  mpirun -np 16 tutti calibrate              16 ranks and what joins them\n"
     "  tutti calibrate my.net --output my.platform\n",
+    NULL,
 };

@@ -52,4 +52,5 @@ const cli_verb cli_verb_doctor = {
     "  tutti doctor --model vgg-a --batch-size 256\n"
     "  mpirun -np 4 tutti doctor       all ranks at once: who shares a core, who is slow\n"
     "  TUTTI_ISA=avx2 tutti doctor     with the kernels of a lesser processor\n",
+    NULL,
 };

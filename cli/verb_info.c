@@ -249,4 +249,5 @@ const cli_verb cli_verb_info = {
     "  tutti info resnet50 --unrolled   as text, one line per layer\n"
     "  tutti info vgg-a --freeze 'conv*' what fine-tuning the last layers costs\n"
     "  tutti info my.net --json | jq '.memory.peak'\n",
+    NULL,
 };

@@ -45,6 +45,14 @@ static const cli_option options[] = {
     {"json",         CLI_FLAG, TO(json), .help = "print JSON"},
     {.name = NULL},
 };
+
+static const cli_group groups[] = {
+    {"most used", "platform|nodes|batch-size|plan|plot"},
+    {"what", "freeze|samples|epochs|deadline|node-hours"},
+    {"machine", "micro-batch|overlap|priority"},
+    {"files", "save|json"},
+    {.title = NULL},
+};
 // clang-format on
 
 static int run(const cli_call *call)
@@ -69,4 +77,5 @@ const cli_verb cli_verb_plan = {
     "  tutti plan vgg-a --nodes 64 --batch-size 256 --platform cori-phase1\n"
     "  tutti plan vgg-a --nodes 1..1024 --batch-size 1024 --plot vgg-a.svg\n"
     "  tutti plan cd-dnn --nodes 16 --platform endeavor-fdr --save cd-dnn.plan\n",
+    groups,
 };

@@ -85,4 +85,6 @@ const cli_verb cli_verb_predict = {
     "  tutti predict --weights runs/mine --data npy:X.npy --output P.npy\n"
     "  tutti predict --weights runs/phones --data kaldi:feats.scp --output posteriors.ark\n"
     "  tutti predict alexnet --data images:photos --weights from-elsewhere.safetensors x.jpg\n\n"
-    "What cannot be read is named, the others are answered, and the exit code is 1.\n"};
+    "What cannot be read is named, the others are answered, and the exit code is 1.\n",
+    NULL,
+};

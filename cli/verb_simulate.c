@@ -46,6 +46,13 @@ static const cli_option options[] = {
     {"json",         CLI_FLAG, TO(json), .help = "print JSON"},
     {.name = NULL},
 };
+
+static const cli_group groups[] = {
+    {"most used", "nodes|batch-size|platform|plan|plot"},
+    {"machine", "micro-batch|overlap|priority|jitter|straggler|steps"},
+    {"files", "trace|json"},
+    {.title = NULL},
+};
 // clang-format on
 
 /* "2%", or "0.02". */
@@ -86,4 +93,5 @@ const cli_verb cli_verb_simulate = {
     "  tutti simulate vgg-a --nodes 1..128 --batch-size 512 --platform cori-phase1\n"
     "  tutti simulate cd-dnn --nodes 16 --plan data --overlap off --platform endeavor-fdr\n"
     "  tutti simulate vgg-a --nodes 16 --jitter 2% --straggler 1.3 --trace vgg-a.json\n",
+    groups,
 };

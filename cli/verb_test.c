@@ -58,4 +58,6 @@ const cli_verb cli_verb_test = {
     "it, how many are of it), the recall (of those of it, how many are taken for it), F1 and the\n"
     "number of samples; of more than 20 classes the most confused, and the worst.\n\n"
     "Weights that Tutti wrote know their net, their classes and their normalisation: classes are\n"
-    "matched by name, whatever their order, and a class that they do not know is refused.\n"};
+    "matched by name, whatever their order, and a class that they do not know is refused.\n",
+    NULL,
+};

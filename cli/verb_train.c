@@ -126,6 +126,17 @@ static const cli_option options[] = {
     {"quiet|q",            CLI_FLAG, AT(quiet), .help = "no header, no progress, no summary"},
     {.name = NULL},
 };
+
+static const cli_group groups[] = {
+    {"most used", "data|run|epochs|batch-size|lr"},
+    {"what", "weights|freeze|resume|init|seed|steps"},
+    {"data", "shuffle|augment|skip-bad|eval-every|data-threads"},
+    {"learning", "optimizer|lr-scale|momentum|nesterov|weight-decay|decay-all|lr-schedule|warmup|clip|label-smoothing|class-weights|patience|"
+                 "dropout|bn-group|grains"},
+    {"machine", "plan|micro-batch|overlap|priority|threads|comm-core|part-reduce|part-broadcast|stall-warn|stall-abort"},
+    {"files", "overwrite|checkpoint-every|checkpoint-sync|keep|trace|quiet"},
+    {.title = NULL},
+};
 // clang-format on
 
 static bool set_comm_core(const char *text, int *core)
@@ -182,4 +193,5 @@ const cli_verb cli_verb_train = {
     "A run that goes on (--resume) is the same run: options that are not given are those of the\n"
     "checkpoint. What fixes its arithmetic cannot change; --lr, --lr-scale, --lr-schedule,\n"
     "--epochs, --steps, --keep, --patience, --eval-every, --checkpoint-every and what is about\n"
-    "the machine can.\n"};
+    "the machine can.\n",
+    groups};

@@ -39,7 +39,8 @@ static const cli_option options[] = {
     {.name = NULL},
 };
 
-static const cli_verb fly = {"fly", "fly somewhere", options, sizeof(fly_options), NULL, NULL};
+static const cli_verb fly = {"fly", "fly somewhere", options, sizeof(fly_options), NULL, NULL,
+                             NULL};
 
 /* Parses a line of words; returns what was complained about, "" if nothing. */
 static const char *parse(fly_options *o, const char *line)
@@ -205,6 +206,39 @@ static void check_option(const cli_verb *verb, const cli_option *o)
     }
 }
 
+static void words_of_other_programs_are_understood(void **state)
+{
+    (void)state;
+    assert_string_equal(cli_synonym("learning-rate"), "lr");
+    assert_string_equal(cli_synonym("learning_rate"), "lr");
+    assert_string_equal(cli_synonym("num_workers"), "data-threads");
+    assert_null(cli_synonym("lr"));
+    assert_null(cli_synonym("a-word-of-more-than-forty-letters-that-nobody-would-type"));
+}
+
+/* An option is in one group, or behind them all. */
+static void check_listed(const cli_verb *verb, const cli_option *o)
+{
+    int listed = 0;
+    for (const cli_group *g = verb->groups; g->title; g++)
+        listed += cli_name_place(g->names, o->name, (int)strcspn(o->name, "|")) >= 0;
+    if (listed > 1 || (listed && cli_is_operand(o)))
+        fail_msg("--%s is in %d groups of cli/verb_%s.c", o->name, listed, verb->name);
+}
+
+/* Every name of a group is an option's. */
+static void check_group(const cli_verb *verb, const cli_group *g)
+{
+    for (const char *name = g->names; *name; name += strspn(name, "|")) {
+        const int n = (int)strcspn(name, "|");
+        bool found = false;
+        for (const cli_option *o = verb->options; o->name; o++)
+            found = found || cli_name_place(o->name, name, n) == 0;
+        if (!found) fail_msg("%s has no option --%.*s", verb->name, n, name);
+        name += n;
+    }
+}
+
 /* Every verb of the program: its defaults must parse, its names must differ. */
 static void the_tables_of_all_verbs_are_sound(void **state)
 {
@@ -216,7 +250,9 @@ static void the_tables_of_all_verbs_are_sound(void **state)
         for (const cli_option *o = (*v)->options; o->name; o++) {
             check_option(*v, o);
             check_unset(*v, o, values);
+            if ((*v)->groups) check_listed(*v, o);
         }
+        for (const cli_group *g = (*v)->groups; g && g->title; g++) check_group(*v, g);
         if (!cli_parse(*v, values, 0, NULL, why, sizeof why))
             assert_non_null(strstr(why, "missing"));
         free(values);
@@ -234,6 +270,7 @@ int main(void)
         cmocka_unit_test(the_flag_wins_over_the_environment),
         cmocka_unit_test(run_with_can_be_typed_again),
         cmocka_unit_test(near_names_are_found),
+        cmocka_unit_test(words_of_other_programs_are_understood),
         cmocka_unit_test(the_tables_of_all_verbs_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

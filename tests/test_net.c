@@ -299,6 +299,8 @@ static const struct {
     {"input 1048576 1048576 1048576\n", "t.net:1:1: an input of"},
     {"input 3\nx\n", "t.net:2:2: expected a kind of layer"},
     {"input 3\nx cnov 3\n", "t.net:2:3: there is no kind of layer 'cnov'; did you mean 'conv'"},
+    {"input 3\nx Linear 3\n", "t.net:2:3: there is no kind of layer 'Linear'; did you mean 'fc'"},
+    {"input 3\nx batchnorm2d\n", "t.net:2:3: there is no kind of layer 'batchnorm2d'; did you mean 'batchnorm'"},
     {"input 3\nx fc\n", "t.net:2:5: expected a number of features"},
     {"input 3\nx fc 3.5\n", "t.net:2:6: '3.5' is not a whole number"},
     {"input 3\nx fc 99999999999999999999\n", "t.net:2:6: 99999999999999999999 is not between"},

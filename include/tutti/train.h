@@ -90,6 +90,9 @@ typedef struct tutti_train_options {
 
 TUTTI_API tutti_train_options tutti_train_defaults(void);
 
+/* What 'data' can begin with, "images", from 0; NULL after the last. */
+TUTTI_API const char *tutti_train_data_kind(int index);
+
 typedef struct tutti_train_result {
     int rank, ranks;
     int64_t steps;     /* done in all */

@@ -16,6 +16,11 @@ static const tutti_source *const kinds[] = {
     &tutti_source_synthetic, NULL,
 };
 
+const char *tutti_data_known(int index)
+{
+    return kinds[index] ? kinds[index]->kind : NULL;
+}
+
 tutti_data_options tutti_data_defaults(void)
 {
     return (tutti_data_options){.augment = true};

@@ -66,6 +66,9 @@ typedef struct tutti_data_options {
 
 tutti_data_options tutti_data_defaults(void);
 
+/* What a data set's name begins with, "images", from 0; NULL after the last. */
+const char *tutti_data_known(int index);
+
 /* Opens the data set 'spec' and reads its index, not its samples (except for idx and cifar, which
  * are read once for their mean, and packed files). Threads may share a data set. Loaders run on
  * the cores the calling thread may use now: open it before a team pins the thread. */

@@ -1,6 +1,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "nn/parser.h"
@@ -35,8 +36,52 @@ const tutti_kind *tutti_parser_kind(const tutti_parser *p, tutti_word word)
     return NULL;
 }
 
+/* What PyTorch, Keras, Caffe and darknet call them. */
+static const struct {
+    const char *theirs, *ours;
+} synonyms[] = {
+    {"linear", "fc"},
+    {"dense", "fc"},
+    {"innerproduct", "fc"},
+    {"connected", "fc"},
+    {"conv2d", "conv"},
+    {"convolution", "conv"},
+    {"convolutional", "conv"},
+    {"bn", "batchnorm"},
+    {"batchnorm2d", "batchnorm"},
+    {"batchnormalization", "batchnorm"},
+    {"maxpool2d", "maxpool"},
+    {"maxpooling2d", "maxpool"},
+    {"avgpool2d", "avgpool"},
+    {"averagepooling2d", "avgpool"},
+    {"adaptiveavgpool2d", "avgpool"},
+    {"globalavgpool", "avgpool"},
+    {"residual", "add"},
+    {"shortcut", "add"},
+    {"eltwise", "add"},
+    {"cat", "concat"},
+    {"route", "concat"},
+    {"crossentropy", "softmax"},
+    {"crossentropyloss", "softmax"},
+    {"swish", "silu"},
+    {"localresponsenorm", "lrn"},
+    {"droppath", "stochasticdepth"},
+    {"channelshuffle", "shuffle"},
+};
+
+static bool is_called(tutti_word word, const char *name)
+{
+    return (size_t)word.length == strlen(name) && !strncasecmp(word.start, name, strlen(name));
+}
+
+/* The kind that others call so, else the one that is written most like it. */
 const tutti_kind *tutti_parser_similar_kind(const tutti_parser *p, tutti_word word)
 {
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
+        const char *ours = synonyms[i].ours;
+        const tutti_kind *kind = tutti_parser_kind(p, (tutti_word){ours, (int)strlen(ours), 0, 0});
+        if (kind && is_called(word, synonyms[i].theirs)) return kind;
+    }
     const tutti_kind *best = p->kinds[0];
     for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
         if (distance(word, (*kind)->word) < distance(word, best->word)) best = *kind;

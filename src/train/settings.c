@@ -3,9 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "nn/model.h"
 
 enum { MOST_STEPS = 1 << 30 };
+
+const char *tutti_train_data_kind(int index)
+{
+    return tutti_data_known(index);
+}
 
 tutti_train_options tutti_train_defaults(void)
 {
