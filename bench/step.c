@@ -55,7 +55,16 @@ typedef struct opponent {
     FILE *to, *from;
     double best;
     double rss;
+    char name[80]; /* "PyTorch 2.13.0, channels_last" */
 } opponent;
+
+/* $TUTTI_PYTHON, else what tools/opponents made, else the system's. */
+static const char *python(void)
+{
+    const char *told = getenv("TUTTI_PYTHON");
+    if (told && *told) return told;
+    return access(OPPONENTS, X_OK) ? "/usr/bin/python3" : OPPONENTS;
+}
 
 static bool opponent_open(opponent *o, const step_options *s, int ranks, int threads)
 {
@@ -75,8 +84,8 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
         unsetenv("OMP_NUM_THREADS");
         if (ranks > 1) memset(&o->cores, 0xff, sizeof o->cores); /* the launcher left us one */
         sched_setaffinity(0, sizeof o->cores, &o->cores);
-        execl("/usr/bin/python3", "/usr/bin/python3", TORCH_STEP, s->net, batch, thread_text,
-              "serve", procs, (char *)NULL);
+        execlp(python(), python(), TORCH_STEP, s->net, batch, thread_text, "serve", procs,
+               (char *)NULL);
         _exit(127);
     }
     close(to[0]);
@@ -84,7 +93,8 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
     o->to = fdopen(to[1], "w");
     o->from = fdopen(from[0], "r");
     char line[256];
-    return o->to && o->from && fgets(line, sizeof line, o->from) && !strncmp(line, "ready", 5);
+    return o->to && o->from && fgets(line, sizeof line, o->from) &&
+           sscanf(line, "ready %79[^\n]", o->name) == 1;
 }
 
 static bool opponent_steps(opponent *o, int count)
@@ -171,7 +181,7 @@ static tutti_status let_opponent_step(subject *t, opponent *o, int count)
     TUTTI_TRY(tutti_comm_broadcast(t->me.comm, 0, &seconds, sizeof seconds));
     if (t->me.rank) usleep((useconds_t)(seconds * 1e6));
     else if (!opponent_steps(o, count))
-        return tutti_fail(TUTTI_UNSUPPORTED, "PyTorch's side failed (python3-torch missing?)");
+        return tutti_fail(TUTTI_UNSUPPORTED, "%s failed in a step", o->name);
     return TUTTI_OK;
 }
 
@@ -231,6 +241,7 @@ static void print_json(const subject *t, const step_options *s, const outcome *o
                   o->best, "samples_per_s", s->batch_size / o->best, "percent_of_peak", percent,
                   "max_rss_bytes", max_rss(), "layers", layers);
     if (s->against == AGAINST_TORCH) {
+        json_object_set_new(j, "against", json_string(o->opponent.name));
         json_object_set_new(j, "torch_samples_per_s", json_real(s->batch_size / o->opponent.best));
         json_object_set_new(j, "ratio", json_real(o->opponent.best / o->best));
         json_object_set_new(j, "torch_max_rss_bytes", json_real(o->opponent.rss));
@@ -256,8 +267,8 @@ static void print_text(const subject *t, const step_options *s, const outcome *o
            s->net, s->batch_size, passes, t->me.size, tutti_team_size(t->me.exec.team),
            s->batch_size / o->best, percent, o->peak * t->me.size, max_rss() * 1e-9);
     if (s->against == AGAINST_TORCH)
-        printf("PyTorch%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n",
-               t->me.size > 1 ? " DDP (gloo)" : "", s->batch_size / o->opponent.best,
+        printf("%s%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n", o->opponent.name,
+               t->me.size > 1 ? ", DDP (gloo)" : "", s->batch_size / o->opponent.best,
                o->opponent.rss * 1e-9, o->opponent.best / o->best);
 }
 
@@ -364,8 +375,9 @@ static tutti_status run(subject *t, const step_options *s, const cpu_set_t *core
     if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
         !opponent_open(&o.opponent, s, t->me.size, tutti_team_size(t->me.exec.team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
-                          "PyTorch's side did not start: install python3-torch, or leave out "
-                          "--against torch");
+                          "%s has no PyTorch: run tools/opponents, or name one that has: "
+                          "TUTTI_PYTHON=...",
+                          python());
     const double begun = tutti_now();
     const tutti_status status = measure(t, s, &o);
     if (o.opponent.pid) opponent_close(&o.opponent);

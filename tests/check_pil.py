@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """check_pil.py TEST_PICTURES: the pictures of tests/test_pictures.c, pixel for pixel as PIL has them.
 
 The test itself holds Tutti to PIL's rules as it states them; here PIL is the judge of both."""

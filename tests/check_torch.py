@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Trains the same net on the same samples with tutti and with PyTorch and compares.
 
     check_torch.py TUTTI [NET...]       every net of CASES unless some of them are named
