@@ -86,8 +86,8 @@ typedef struct cli_option {
     const char *otherwise; /* "the net's" */
 } cli_option;
 
-/* Options that --help shows together, by their first names: "data|augment|shuffle". A table of them ends
- * with a title of NULL; what no group lists is shown behind them, as "more". */
+/* Options that --help shows together, by their first names: "data|augment|shuffle". A table of them
+ * ends with a title of NULL; what no group lists is shown behind them, as "more". */
 typedef struct cli_group {
     const char *title, *names;
 } cli_group;
@@ -149,7 +149,7 @@ typedef struct cli_nearest {
 cli_nearest cli_nearest_to(const char *word);
 void cli_nearest_try(cli_nearest *search, const char *names);
 
-/* What an option of other programs is called here: "lr" for "learning-rate"; NULL for other words. */
+/* What others' option is called here: "lr" for "learning-rate"; NULL for other words. */
 const char *cli_synonym(const char *word);
 
 #endif

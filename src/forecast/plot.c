@@ -1,6 +1,6 @@
-/* Two panels over the same axis of nodes. Speedup shows how far one gets, both axes logarithmic, so that
- * ideal is a straight line; there 90x and 120x lie close together. Efficiency, the speedup divided by the
- * nodes, shows what is lost. The last point of each curve has its value written beside it. */
+/* Two panels over the same axis of nodes. Speedup shows how far one gets, both axes logarithmic, so
+ * that ideal is a straight line; there 90x and 120x lie close together. Efficiency, the speedup
+ * divided by the nodes, shows what is lost. The last point of each curve has its value written beside it. */
 #include "forecast/plot.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ enum {
 
 static const double nearly = 0.99; /* a pixel or two */
 
-/* A panel's place and what it shows. Nodes go from 1 to 'most'; values from 'least' to 'greatest'. */
+/* A panel's place and what it shows. Nodes go from 1 to 'most', values from 'least' on. */
 typedef struct panel {
     int left;
     bool is_efficiency; /* in percent, from 0, not logarithmic */

@@ -1,5 +1,5 @@
-/* Scaling curves as SVG: speedup, both axes logarithmic, and beside it efficiency; the ideal is dashed.
- * The axis of speedups begins at 1, or at the power of two below the least of them. */
+/* Scaling curves as SVG: speedup, both axes logarithmic, and beside it efficiency; the ideal is
+ * dashed. The axis of speedups begins at 1, or at the power of two below the least of them. */
 #ifndef TUTTI_FORECAST_PLOT_H
 #define TUTTI_FORECAST_PLOT_H
 
