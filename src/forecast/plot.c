@@ -1,6 +1,6 @@
 /* Two panels over the same axis of nodes. Speedup shows how far one gets, both axes logarithmic, so
  * that ideal is a straight line; there 90x and 120x lie close together. Efficiency, the speedup
- * divided by the nodes, shows what is lost. The last point of each curve has its value beside it. */
+ * divided by the nodes, shows what is lost. The last point of each curve shows its value. */
 #include "forecast/plot.h"
 
 #include <math.h>
