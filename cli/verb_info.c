@@ -230,6 +230,8 @@ static int run(const cli_call *call)
 {
     const info_options *o = call->values;
     tutti_net *net = NULL;
+    if (*o->freeze.joined && !o->net)
+        return cli_misused(call, "--freeze %s needs NET, whose layers it names", o->freeze.joined);
     tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
     if (s == TUTTI_OK && net) s = tutti_net_freeze(net, o->freeze.joined);
     if (s == TUTTI_OK && net) s = show_net(net, o);

@@ -165,6 +165,7 @@ static int run(const cli_call *call)
     if (!set_comm_core(given->comm_core, &o.comm_core))
         return cli_misused(call, "--comm-core: '%s' is not auto, none or a core's number",
                            given->comm_core);
+    if (o.rename && !o.weights) return cli_misused(call, "--rename %s needs --weights", o.rename);
     if (o.weights && o.resume)
         return cli_misused(call, "--weights starts anew, --resume goes on: give only one of them");
     if (o.overwrite && (!o.run || (o.resume && !strcmp(o.resume, "auto"))))

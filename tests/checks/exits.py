@@ -20,7 +20,7 @@ SHORT = ["train", NET, "--data", DATA, "--threads", 1, "--comm-core", "none", "-
 LONG = [*SHORT, "--steps", 1 << 30]
 
 # Options whose value is any name or path, so that no word is wrong.
-ANY_WORD = {"run", "save", "trace", "output", "plot", "weights", "resume"}
+ANY_WORD = {"run", "save", "trace", "output", "plot", "weights", "rename", "resume"}
 
 
 def needs(lab):
