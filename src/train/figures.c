@@ -100,7 +100,7 @@ static void write_confusion(tutti_string *s, const int64_t *confusion, int class
     tutti_json_key(s, "confusion");
     tutti_string_append(s, "[", 1);
     for (int t = 0; t < classes; t++) {
-        tutti_string_append(s, ",[" + !t, (size_t)(2 - !t));
+        tutti_string_printf(s, t ? ",[" : "[");
         for (int c = 0; c < classes; c++)
             tutti_string_printf(s, c ? ",%lld" : "%lld",
                                 (long long)confusion[(int64_t)t * classes + c]);
