@@ -58,7 +58,7 @@ typedef struct opponent {
     char name[80]; /* "PyTorch 2.13.0, channels_last" */
 } opponent;
 
-/* $TUTTI_PYTHON, else what tools/opponents made, else the system's. */
+/* $TUTTI_PYTHON, else what tools/venv made, else the system's. */
 static const char *python(void)
 {
     const char *told = getenv("TUTTI_PYTHON");
@@ -375,7 +375,7 @@ static tutti_status run(subject *t, const step_options *s, const cpu_set_t *core
     if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
         !opponent_open(&o.opponent, s, t->me.size, tutti_team_size(t->me.exec.team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
-                          "%s has no PyTorch: run tools/opponents, or name one that has: "
+                          "%s has no PyTorch: run tools/venv, or name one that has: "
                           "TUTTI_PYTHON=...",
                           python());
     const double begun = tutti_now();
