@@ -78,29 +78,34 @@ static void work(const tutti_layer *layer, char text[32])
     tutti_window_work(&o->window, o->groups, text);
 }
 
-static tutti_status create(void **own, const tutti_layer *layer, const tutti_setup *setup)
+tutti_status tutti_conv_own(void **own, const tutti_conv_shape *shape, const tutti_setup *setup)
 {
-    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
     tutti_conv *conv = NULL;
-    TUTTI_TRY(tutti_conv_create(&conv, &shape, setup->row, setup->caches, setup->samples,
-                                setup->threads));
+    TUTTI_TRY(
+        tutti_conv_create(&conv, shape, setup->row, setup->caches, setup->samples, setup->threads));
     *own = conv;
     return TUTTI_OK;
 }
 
-static void destroy(void *own)
+static tutti_status create(void **own, const tutti_layer *layer, const tutti_setup *setup)
+{
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    return tutti_conv_own(own, &shape, setup);
+}
+
+void tutti_conv_disown(void *own)
 {
     tutti_conv *conv = own;
     tutti_conv_destroy(&conv);
 }
 
-static size_t scratch(const void *own, int samples)
+size_t tutti_conv_own_scratch(const void *own, int samples)
 {
     (void)samples;
     return tutti_conv_scratch(own);
 }
 
-static tutti_task task_of(const tutti_call *c)
+tutti_task tutti_conv_task(const tutti_call *c)
 {
     return (tutti_task){
         .team = c->exec.team, .scratch = c->scratch, .n = c->out.n, .grains = c->grains};
@@ -108,21 +113,21 @@ static tutti_task task_of(const tutti_call *c)
 
 static void forward(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     const float *bias = c->layer->param_count > 1 ? c->param[1] : NULL;
     tutti_conv_forward(c->own, &task, c->in->x, c->param[0], bias, c->relu, c->y);
 }
 
 static void backward_parameters(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     float *db = c->layer->param_count > 1 ? c->gradient[1] : NULL;
     tutti_conv_backward_weights(c->own, &task, c->in->x, c->dy, c->gradient[0], db);
 }
 
 static void backward_data(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     tutti_conv_backward_data(c->own, &task, c->dy, c->param[0], c->in->gate, c->in->dx);
 }
 
@@ -143,8 +148,8 @@ const tutti_kind tutti_kind_conv = {
     .takes_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS,
     .create = create,
-    .destroy = destroy,
-    .scratch = scratch,
+    .destroy = tutti_conv_disown,
+    .scratch = tutti_conv_own_scratch,
     .forward = forward,
     .backward_parameters = backward_parameters,
     .backward_data = backward_data,

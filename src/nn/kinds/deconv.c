@@ -3,6 +3,7 @@
  * its order of sums is this layer's: backward-data forward, forward backward, and its weights have
  * the same layout, [in][out/groups][height][width]. */
 #include "kernel/planes.h"
+#include "nn/kinds/conv.h"
 #include "nn/kinds/weights.h"
 #include "nn/kinds/window.h"
 
@@ -121,29 +122,7 @@ static void work(const tutti_layer *layer, char text[32])
 static tutti_status create(void **own, const tutti_layer *layer, const tutti_setup *setup)
 {
     const tutti_conv_shape shape = adjoint(layer);
-    tutti_conv *conv = NULL;
-    TUTTI_TRY(tutti_conv_create(&conv, &shape, setup->row, setup->caches, setup->samples,
-                                setup->threads));
-    *own = conv;
-    return TUTTI_OK;
-}
-
-static void destroy(void *own)
-{
-    tutti_conv *conv = own;
-    tutti_conv_destroy(&conv);
-}
-
-static size_t scratch(const void *own, int samples)
-{
-    (void)samples;
-    return tutti_conv_scratch(own);
-}
-
-static tutti_task task_of(const tutti_call *c)
-{
-    return (tutti_task){
-        .team = c->exec.team, .scratch = c->scratch, .n = c->out.n, .grains = c->grains};
+    return tutti_conv_own(own, &shape, setup);
 }
 
 static bool has_bias(const tutti_call *c)
@@ -153,7 +132,7 @@ static bool has_bias(const tutti_call *c)
 
 static void forward(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     tutti_conv_backward_data(c->own, &task, c->in->x, c->param[0], NULL, c->y);
     if (has_bias(c) || c->relu)
         tutti_shift_planes(c->exec, c->out, has_bias(c) ? c->param[1] : NULL, c->relu, c->y);
@@ -161,14 +140,14 @@ static void forward(const tutti_call *c)
 
 static void backward_parameters(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     tutti_conv_backward_weights(c->own, &task, c->dy, c->in->x, c->gradient[0], NULL);
     if (has_bias(c)) tutti_dot_grains(c->exec, c->out, c->grains, c->dy, NULL, c->gradient[1]);
 }
 
 static void backward_data(const tutti_call *c)
 {
-    const tutti_task task = task_of(c);
+    const tutti_task task = tutti_conv_task(c);
     tutti_conv_forward(c->own, &task, c->dy, c->param[0], NULL, false, c->in->dx);
 }
 
@@ -188,8 +167,8 @@ const tutti_kind tutti_kind_deconv = {
     .fuses_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS,
     .create = create,
-    .destroy = destroy,
-    .scratch = scratch,
+    .destroy = tutti_conv_disown,
+    .scratch = tutti_conv_own_scratch,
     .forward = forward,
     .backward_parameters = backward_parameters,
     .backward_data = backward_data,
