@@ -18,7 +18,7 @@
 #include "cli.h"
 #include "data/loader.h"
 #include "machine/peak.h"
-#include "step/session.h"
+#include "step/stepper.h"
 #include "train/plan_choice.h"
 
 typedef struct step_options {
@@ -132,7 +132,7 @@ typedef struct subject {
     tutti_data *data;
     tutti_forecast forecast;
     tutti_trace *trace;
-    tutti_session *session;
+    tutti_stepper *stepper;
     tutti_loader *loader;
 } subject;
 
@@ -148,7 +148,7 @@ static tutti_status some_steps(subject *t, int count)
     for (int i = 0; i < count; i++) {
         TUTTI_TRY(tutti_loader_next(t->loader, &batch));
         const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
-        TUTTI_TRY(tutti_session_step(t->session, &samples, 0, (tutti_note){0}, &news));
+        TUTTI_TRY(tutti_stepper_step(t->stepper, &samples, 0, (tutti_note){0}, &news));
     }
     return TUTTI_OK;
 }
@@ -166,7 +166,7 @@ static tutti_status steady_steps(subject *t, int count, double *seconds)
     const double start = tutti_now();
     if (s == TUTTI_OK) s = some_steps(t, count);
     *seconds = (tutti_now() - start) / count;
-    if (s == TUTTI_OK) s = tutti_session_settle(t->session, &news);
+    if (s == TUTTI_OK) s = tutti_stepper_settle(t->stepper, &news);
     if (s == TUTTI_OK) s = tutti_comm_allgather(t->me.comm, seconds, sizeof *seconds, all);
     for (int r = 0; s == TUTTI_OK && r < t->me.size; r++) *seconds = fmax(*seconds, all[r]);
     tutti_free(all);
@@ -202,7 +202,7 @@ static tutti_status measure(subject *t, const step_options *s, outcome *out)
     const int row = steps_in_a_row(t);
     double seconds, peak;
     TUTTI_TRY(steady_steps(t, 1, &seconds));
-    tutti_model_reset_times(tutti_session_model(t->session));
+    tutti_model_reset_times(tutti_stepper_model(t->stepper));
     for (int i = 0; i < s->steps; i++) {
         TUTTI_TRY(tutti_peak_measure(&peak, t->me.exec, 0.01));
         out->peak = fmax(out->peak, peak);
@@ -227,7 +227,7 @@ static void print_json(const subject *t, const step_options *s, const outcome *o
     const double per_step = 1.0 / steps_done(t, s);
     json_t *layers = json_array();
     for (int i = 0; i < t->net->layer_count; i++) {
-        const tutti_layer_times l = tutti_model_times(tutti_session_model(t->session), i);
+        const tutti_layer_times l = tutti_model_times(tutti_stepper_model(t->stepper), i);
         json_array_append_new(layers,
                               json_pack("{s:s,s:f,s:f,s:f,s:f}", "name", t->net->layers[i].name,
                                         "forward_s", l.forward * per_step, "backward_weights_s",
@@ -236,7 +236,7 @@ static void print_json(const subject *t, const step_options *s, const outcome *o
     }
     json_t *j =
         json_pack("{s:s,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:o}", "net", s->net, "batch",
-                  s->batch_size, "passes", tutti_model_passes(tutti_session_model(t->session)),
+                  s->batch_size, "passes", tutti_model_passes(tutti_stepper_model(t->stepper)),
                   "ranks", t->me.size, "threads", tutti_team_size(t->me.exec.team), "step_s",
                   o->best, "samples_per_s", s->batch_size / o->best, "percent_of_peak", percent,
                   "max_rss_bytes", max_rss(), "layers", layers);
@@ -256,11 +256,11 @@ static void print_text(const subject *t, const step_options *s, const outcome *o
     const double ms = 1e3 / steps_done(t, s);
     printf("%-12s %10s %10s %10s   ms, mean\n", "layer", "forward", "weights", "data");
     for (int i = 0; i < t->net->layer_count; i++) {
-        const tutti_layer_times l = tutti_model_times(tutti_session_model(t->session), i);
+        const tutti_layer_times l = tutti_model_times(tutti_stepper_model(t->stepper), i);
         printf("%-12s %10.2f %10.2f %10.2f\n", t->net->layers[i].name, l.forward * ms,
                l.backward_weights * ms, l.backward_data * ms);
     }
-    const int passes = tutti_model_passes(tutti_session_model(t->session));
+    const int passes = tutti_model_passes(tutti_stepper_model(t->stepper));
     printf("%s batch %d in %d pass(es), %d rank(s) x %d thread(s): %.2f samples/s, %.1f %% of the "
            "FMA peak (%.0f "
            "GFLOP/s), %.2f GB resident\n",
@@ -285,7 +285,7 @@ static tutti_status open_data(subject *t)
 
 static tutti_status open_loader(subject *t, const step_options *s)
 {
-    const tutti_model *model = tutti_session_model(t->session);
+    const tutti_model *model = tutti_stepper_model(t->stepper);
     tutti_loader_options o = tutti_loader_defaults();
     o.batch = s->batch_size;
     o.first = tutti_model_first_sample(model);
@@ -294,11 +294,11 @@ static tutti_status open_loader(subject *t, const step_options *s)
 }
 
 /* Collective. The net's own optimizer, so that an update costs what it does in training. */
-static tutti_status create_session(subject *t, const step_options *s)
+static tutti_status create_stepper(subject *t, const step_options *s)
 {
     tutti_suggested suggested;
     TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_net_suggested(&suggested, t->net)));
-    const tutti_session_options o = {
+    const tutti_stepper_options o = {
         .comm = t->me.comm,
         .net = t->net,
         .exec = t->me.exec,
@@ -316,8 +316,8 @@ static tutti_status create_session(subject *t, const step_options *s)
         .priority = true,
         .trace = t->trace,
     };
-    TUTTI_TRY(tutti_session_create(&t->session, &o));
-    tutti_model_init(tutti_session_model(t->session), 0, TUTTI_INIT_AUTO, 0);
+    TUTTI_TRY(tutti_stepper_create(&t->stepper, &o));
+    tutti_model_init(tutti_stepper_model(t->stepper), 0, TUTTI_INIT_AUTO, 0);
     return TUTTI_OK;
 }
 
@@ -354,14 +354,14 @@ static tutti_status open_subject(subject *t, const step_options *s)
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_data(t)));
     TUTTI_TRY(choose_plan(t, s));
     if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
-    TUTTI_TRY(create_session(t, s));
+    TUTTI_TRY(create_stepper(t, s));
     return tutti_comm_agree(t->me.comm, open_loader(t, s));
 }
 
 static void close_subject(subject *t)
 {
     tutti_loader_destroy(&t->loader);
-    tutti_session_destroy(&t->session);
+    tutti_stepper_destroy(&t->stepper);
     tutti_trace_destroy(&t->trace);
     tutti_forecast_deinit(&t->forecast);
     tutti_data_close(&t->data);

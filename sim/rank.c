@@ -1,4 +1,4 @@
-/* A rank's life: a session's step, again and again, without samples and without arithmetic. */
+/* A rank's life: a stepper's step, again and again, without samples and without arithmetic. */
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
@@ -23,8 +23,8 @@ static void turn(sim_rank *r)
 {
     sim_scenario *s = r->scenario;
     const double now = simgrid_get_clock();
-    const double exposed = r->exposed + tutti_session_exposed(r->session);
-    const uint64_t sent = tutti_session_traffic(r->session, -1).bytes;
+    const double exposed = r->exposed + tutti_stepper_exposed(r->stepper);
+    const uint64_t sent = tutti_stepper_traffic(r->stepper, -1).bytes;
     const int step = r->turns++;
     s->turn[step] = fmax(s->turn[step], now);
     if (step == 0) {
@@ -43,7 +43,7 @@ static void turn(sim_rank *r)
 static void compute(void *user, int layer, tutti_layer_pass pass, double part)
 {
     sim_rank *r = user;
-    if (pass != TUTTI_PASS_FORWARD && r->turns == tutti_session_steps(r->session)) turn(r);
+    if (pass != TUTTI_PASS_FORWARD && r->turns == tutti_stepper_steps(r->stepper)) turn(r);
     const tutti_pass_seconds *t = &r->scenario->prediction->layer[layer].compute;
     const double seconds[] = {[TUTTI_PASS_FORWARD] = t->forward,
                               [TUTTI_PASS_WEIGHTS] = t->weights,
@@ -101,8 +101,8 @@ static tutti_status one_step(sim_rank *r, int step)
     r->slowness = slowness(r, step);
     sim_compute(r, s->prediction->input_s);
     if (s->nodes > 1) sg_actor_sleep_for(s->platform->meeting);
-    TUTTI_TRY(tutti_session_step(r->session, &(tutti_samples){0}, 0, (tutti_note){0}, &news));
-    r->exposed += tutti_session_exposed(r->session);
+    TUTTI_TRY(tutti_stepper_step(r->stepper, &(tutti_samples){0}, 0, (tutti_note){0}, &news));
+    r->exposed += tutti_stepper_exposed(r->stepper);
     return TUTTI_OK;
 }
 
@@ -112,7 +112,7 @@ static tutti_status write_trace(sim_rank *r, const tutti_trace *trace, double or
     const char *path = r->scenario->trace;
     tutti_news news;
     if (!path) return TUTTI_OK;
-    TUTTI_TRY(tutti_session_settle(r->session, &news));
+    TUTTI_TRY(tutti_stepper_settle(r->stepper, &news));
     TUTTI_TRY(tutti_comm_agree(r->comm, tutti_trace_write(trace, path, origin)));
     return r->number ? TUTTI_OK : tutti_trace_join(path, r->scenario->nodes);
 }
@@ -165,7 +165,7 @@ static tutti_status live(sim_rank *r, const tutti_stand_in *stand_in)
     tutti_trace *trace = NULL;
     TUTTI_TRY(open_comm(r));
     if (s->trace) TUTTI_TRY(tutti_trace_create(&trace, r->number, TRACE_EVENTS));
-    const tutti_session_options o = {
+    const tutti_stepper_options o = {
         .comm = r->comm,
         .net = s->net,
         .batch = s->batch,
@@ -179,7 +179,7 @@ static tutti_status live(sim_rank *r, const tutti_stand_in *stand_in)
         .trace = trace,
         .stand_in = stand_in,
     };
-    TUTTI_TRY(tutti_session_create(&r->session, &o));
+    TUTTI_TRY(tutti_stepper_create(&r->stepper, &o));
     return run_steps(r, trace);
 }
 

@@ -23,7 +23,7 @@
 #include <smpi/mpi.h>
 
 #include "plan/predict.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 enum {
     SIM_WAYS = 2, /* up and down */
@@ -78,7 +78,7 @@ typedef struct sim_rank {
     sim_scenario *scenario;
     int number;
     tutti_comm *comm;
-    tutti_session *session;
+    tutti_stepper *stepper;
     int turns;      /* done */
     double exposed; /* seconds waited in steps that are done, less those before the first turn */
     uint64_t sent_before; /* bytes, the first turn */

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "minibatch.h"
 #include "step/rank.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 extern const tutti_optimizer tutti_optimizer_sgd;
 
@@ -106,17 +106,17 @@ static tutti_chosen_optimizer chosen(const char *text)
     return out;
 }
 
-/* Parameters and state after some steps of a session of one rank; the net is split by nobody. */
+/* Parameters and state after some steps of a stepper of one rank; the net is split by nobody. */
 static float *trained(const batch *b, const char *optimizer, bool decay_all, float *updates)
 {
     tutti_comm_options comm = tutti_comm_defaults();
     tutti_rank me;
-    tutti_session *session = NULL;
+    tutti_stepper *stepper = NULL;
     tutti_news news;
     float *copy = NULL;
     comm.compute_threads = 1;
     must(tutti_rank_open(&me, &comm));
-    const tutti_session_options o = {.comm = me.comm,
+    const tutti_stepper_options o = {.comm = me.comm,
                                      .net = b->net,
                                      .exec = me.exec,
                                      .caches = me.caches,
@@ -127,19 +127,19 @@ static float *trained(const batch *b, const char *optimizer, bool decay_all, flo
                                      .decay_all = decay_all,
                                      .overlap = true,
                                      .priority = true};
-    must(tutti_session_create(&session, &o));
-    tutti_model *m = tutti_session_model(session);
+    must(tutti_stepper_create(&stepper, &o));
+    tutti_model *m = tutti_stepper_model(stepper);
     tutti_model_init(m, SEED, TUTTI_INIT_AUTO, 0);
     for (int i = 0; i < 3; i++)
-        must(tutti_session_step(session,
+        must(tutti_stepper_step(stepper,
                                 &(tutti_samples){.values = b->samples, .labels = b->labels}, 0.1,
                                 (tutti_note){0}, &news));
-    must(tutti_session_settle(session, &news));
+    must(tutti_stepper_settle(stepper, &news));
     must(tutti_alloc(&copy, b->net->param_floats, sizeof(float)));
     memcpy(copy, tutti_model_parameters(m), b->net->param_floats * sizeof(float));
-    const tutti_holding held = tutti_session_holding(session, 0);
+    const tutti_holding held = tutti_stepper_holding(stepper, 0);
     if (updates) *updates = held.state[0][held.end - 1];
-    tutti_session_destroy(&session);
+    tutti_stepper_destroy(&stepper);
     tutti_rank_close(&me);
     return copy;
 }

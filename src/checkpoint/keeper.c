@@ -7,7 +7,7 @@
 #include "checkpoint/names.h"
 #include "checkpoint/tensors.h"
 
-tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_session *session,
+tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_stepper *stepper,
                                  const tutti_log *log)
 {
     tutti_keeper *k = NULL;
@@ -15,9 +15,9 @@ tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tut
     *k = (tutti_keeper){.comm = rank->comm,
                         .topology = rank->topology,
                         .in_flight = -1,
-                        .session = session,
-                        .model = tutti_session_model(session),
-                        .net = tutti_model_net(tutti_session_model(session)),
+                        .stepper = stepper,
+                        .model = tutti_stepper_model(stepper),
+                        .net = tutti_model_net(tutti_stepper_model(stepper)),
                         .log = log};
     const tutti_status s = tutti_tensors_create(k);
     if (s == TUTTI_OK) *out = k;

@@ -1,4 +1,4 @@
-/* A keeper writes a session into checkpoints and reads it again, on any number of ranks.
+/* A keeper writes a stepper into checkpoints and reads it again, on any number of ranks.
  *
  *   keeper.c    saving
  *   weights.c   weights for a new run, from anywhere
@@ -18,12 +18,12 @@
 #include <tutti/log.h>
 #include "checkpoint/files.h"
 #include "step/rank.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 typedef struct tutti_keeper tutti_keeper;
 
-/* Borrows all of them; rank and session must outlive the keeper. */
-tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_session *session,
+/* Borrows all of them; rank and stepper must outlive the keeper. */
+tutti_status tutti_keeper_create(tutti_keeper **out, const tutti_rank *rank, tutti_stepper *stepper,
                                  const tutti_log *log) TUTTI_MUST_CHECK;
 
 /* Finishes what is being written, unless that needs ranks that are not known to have flushed. */
@@ -42,12 +42,12 @@ tutti_status tutti_keeper_describe(tutti_keeper *keeper, const tutti_fact *facts
 
 typedef struct tutti_save {
     const char *run;          /* directory */
-    const tutti_state *state; /* its step is the session's */
+    const tutti_state *state; /* its step is the stepper's */
     tutti_checkpoint_finish_options finish;
-    bool sync; /* write from the session itself, without a copy, and return when all is done */
+    bool sync; /* write from the stepper itself, without a copy, and return when all is done */
 } tutti_save;
 
-/* Collective. Takes the checkpoint of the session, which is settled: copies what this rank writes
+/* Collective. Takes the checkpoint of the stepper, which is settled: copies what this rank writes
  * and returns. The one before must have been waited for. */
 tutti_status tutti_keeper_save(tutti_keeper *keeper, const tutti_save *save) TUTTI_MUST_CHECK;
 
@@ -78,7 +78,7 @@ tutti_status tutti_resume_find(tutti_comm *comm, const char *where, bool must_ex
                                char path[TUTTI_PATH_BYTES],
                                tutti_state_file **found) TUTTI_MUST_CHECK;
 
-/* Collective. The session goes on with the checkpoint at 'path', of step 'step'. */
+/* Collective. The stepper goes on with the checkpoint at 'path', of step 'step'. */
 tutti_status tutti_keeper_restore(tutti_keeper *keeper, const char *path,
                                   int64_t step) TUTTI_MUST_CHECK;
 

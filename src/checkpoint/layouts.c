@@ -19,7 +19,7 @@ static tutti_status list_parameters(tutti_keeper *k, tutti_tensor_spec *specs,
         specs[i] = spec_of(&k->net->params[i], k->net->params[i].name);
     TUTTI_TRY(tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_MODEL], specs,
                                                    k->net->param_count, facts, count));
-    if (!tutti_session_has_average(k->session)) return TUTTI_OK;
+    if (!tutti_stepper_has_average(k->stepper)) return TUTTI_OK;
     return tutti_safetensors_layout_create_with(&k->layouts[TUTTI_PART_AVERAGE], specs,
                                                 k->net->param_count, facts, count);
 }

@@ -39,7 +39,7 @@ static tutti_status read_tensors(tutti_keeper *k, const char *directory)
         snprintf(path, sizeof path, "%s/optimizer.safetensors", directory);
         TUTTI_TRY(tutti_tensors_read(k, TUTTI_PART_OPTIMIZER, path, &missing));
     }
-    if (!missing && tutti_session_has_average(k->session)) {
+    if (!missing && tutti_stepper_has_average(k->stepper)) {
         snprintf(path, sizeof path, "%s/ema.safetensors", directory);
         if (tutti_tensors_read(k, TUTTI_PART_AVERAGE, path, &missing))
             return tutti_fail(TUTTI_CHECKPOINT, "the checkpoint is damaged: %s", tutti_message());
@@ -51,6 +51,6 @@ static tutti_status read_tensors(tutti_keeper *k, const char *directory)
 tutti_status tutti_keeper_restore(tutti_keeper *k, const char *path, int64_t step)
 {
     TUTTI_TRY(tutti_comm_agree(k->comm, read_tensors(k, path)));
-    tutti_session_begin_at(k->session, step);
+    tutti_stepper_begin_at(k->stepper, step);
     return TUTTI_OK;
 }

@@ -20,7 +20,7 @@ static int rows_at_once(const tutti_param *p)
 
 tutti_status tutti_tensors_create(tutti_keeper *k)
 {
-    const tutti_chosen_optimizer *optimizer = tutti_session_optimizer(k->session);
+    const tutti_chosen_optimizer *optimizer = tutti_stepper_optimizer(k->stepper);
     size_t largest = 1;
     k->optimizer = optimizer->is;
     k->states = k->optimizer ? tutti_optimizer_cost_of(optimizer).states : 0;
@@ -76,7 +76,7 @@ static tutti_rows next_rows(const tutti_param *p, int first, int end)
  * the same, in whole blocks. */
 static tutti_rows own_rows(const tutti_keeper *k, int param)
 {
-    const tutti_holding h = tutti_session_holding(k->session, k->net->params[param].layer);
+    const tutti_holding h = tutti_stepper_holding(k->stepper, k->net->params[param].layer);
     const tutti_rows held = tutti_model_slice(k->model, param).rows;
     const int blocks = tutti_ceil_div(held.end - held.first, TUTTI_BLOCK);
     const int end = held.first + TUTTI_BLOCK * tutti_share_begin(blocks, h.holders, h.place + 1);
@@ -115,7 +115,7 @@ static tutti_status write_layer(tutti_keeper *k, target to, int layer, int state
                                 const float *region)
 {
     const tutti_layer *l = &k->net->layers[layer];
-    const tutti_region whole = tutti_session_holding(k->session, layer).region;
+    const tutti_region whole = tutti_stepper_holding(k->stepper, layer).region;
     for (int i = l->first_param; i < l->first_param + l->param_count; i++)
         if (state < 0 || k->state_at[i] >= 0)
             TUTTI_TRY(write_tensor(k, to, (entry){i, state}, &whole, region));
@@ -127,18 +127,18 @@ tutti_status tutti_tensors_create_collects(tutti_keeper *k)
     size_t largest = 0;
     if (k->collects || tutti_comm_size(k->comm) == 1) return TUTTI_OK;
     for (int i = 0; i < k->net->layer_count; i++) {
-        const size_t count = tutti_session_holding(k->session, i).region.count;
+        const size_t count = tutti_stepper_holding(k->stepper, i).region.count;
         if (count > largest) largest = count;
     }
     TUTTI_TRY(tutti_alloc_floats(&k->collected, largest));
     TUTTI_TRY(tutti_alloc(&k->collects, (size_t)k->net->layer_count, sizeof *k->collects));
     for (int i = 0; i < k->net->layer_count; i++) {
-        const tutti_holding h = tutti_session_holding(k->session, i);
+        const tutti_holding h = tutti_stepper_holding(k->stepper, i);
         const tutti_exchange_spec spec = {.name = k->net->layers[i].name,
                                           .group = h.across,
                                           .count = h.region.trained,
                                           .whole = k->collected};
-        const bool has_strips = k->states || tutti_session_has_average(k->session);
+        const bool has_strips = k->states || tutti_stepper_has_average(k->stepper);
         if (has_strips && h.region.trained && h.holders > 1)
             TUTTI_TRY(tutti_exchange_create(&k->collects[i], k->comm, &spec));
     }
@@ -148,7 +148,7 @@ tutti_status tutti_tensors_create_collects(tutti_keeper *k)
 /* Collective among the layer's holders. A state of the whole region. */
 static tutti_status collect(tutti_keeper *k, int layer, const float *strip, const float **out)
 {
-    const tutti_holding h = tutti_session_holding(k->session, layer);
+    const tutti_holding h = tutti_stepper_holding(k->stepper, layer);
     *out = strip;
     if (!k->collects || !k->collects[layer]) return TUTTI_OK;
     memcpy(k->collected + h.begin, strip, (h.end - h.begin) * sizeof *strip);
@@ -159,7 +159,7 @@ static tutti_status collect(tutti_keeper *k, int layer, const float *strip, cons
 /* Whoever only has a strip of it goes on collecting after a failure: the others wait for it. */
 static tutti_status write_states(tutti_keeper *k, target to, int layer, tutti_status *written)
 {
-    const tutti_holding h = tutti_session_holding(k->session, layer);
+    const tutti_holding h = tutti_stepper_holding(k->stepper, layer);
     for (int i = 0; i < k->states && h.region.trained; i++) {
         const float *state;
         TUTTI_TRY(collect(k, layer, h.state[i], &state));
@@ -171,10 +171,10 @@ static tutti_status write_states(tutti_keeper *k, target to, int layer, tutti_st
 /* What is never updated is its own average. */
 static tutti_status write_average(tutti_keeper *k, target to, int layer, tutti_status *written)
 {
-    const tutti_holding h = tutti_session_holding(k->session, layer);
+    const tutti_holding h = tutti_stepper_holding(k->stepper, layer);
     const tutti_layer *l = &k->net->layers[layer];
     const float *own = tutti_model_parameters(k->model) + h.region.offset, *average = own;
-    if (!tutti_session_has_average(k->session)) return TUTTI_OK;
+    if (!tutti_stepper_has_average(k->stepper)) return TUTTI_OK;
     if (h.region.trained) TUTTI_TRY(collect(k, layer, h.average, &average));
     for (int i = l->first_param; i < l->first_param + l->param_count && *written == TUTTI_OK; i++)
         *written = write_tensor(k, to, (entry){i, AVERAGE}, &h.region,
@@ -192,7 +192,7 @@ static int step_tensor(const tutti_keeper *k)
 static tutti_status write_step(const tutti_keeper *k, target to)
 {
     const int tensor = step_tensor(k);
-    const float step = (float)tutti_session_steps(k->session);
+    const float step = (float)tutti_stepper_steps(k->stepper);
     if (tensor < 0) return TUTTI_OK;
     if (to.snapshot) *tutti_snapshot_place(to.snapshot, TUTTI_PART_OPTIMIZER, tensor, 0) = step;
     if (!to.files) return TUTTI_OK;
@@ -205,7 +205,7 @@ static tutti_status write_all(tutti_keeper *k, target to)
     tutti_status written = TUTTI_OK;
     const float *parameters = tutti_model_parameters(k->model);
     for (int i = 0; i < k->net->layer_count; i++) {
-        const tutti_region region = tutti_session_holding(k->session, i).region;
+        const tutti_region region = tutti_stepper_holding(k->stepper, i).region;
         if (!region.count) continue;
         if (written == TUTTI_OK)
             written = write_layer(k, to, i, PARAMETER, parameters + region.offset);
@@ -243,7 +243,7 @@ tutti_status tutti_tensors_create_snapshot(tutti_keeper *k)
     if (k->snapshot) return TUTTI_OK;
     TUTTI_TRY(tutti_snapshot_create(&k->snapshot, counts));
     for (int i = 0; i < k->net->param_count; i++) {
-        if (!tutti_session_holding(k->session, k->net->params[i].layer).region.count) continue;
+        if (!tutti_stepper_holding(k->stepper, k->net->params[i].layer).region.count) continue;
         plan_tensor(k, (entry){i, PARAMETER});
         if (k->layouts[TUTTI_PART_AVERAGE]) plan_tensor(k, (entry){i, AVERAGE});
         for (int s = 0; s < k->states && k->state_at[i] >= 0; s++) plan_tensor(k, (entry){i, s});
@@ -283,7 +283,7 @@ static tutti_status read_tensor(tutti_keeper *k, const tutti_safetensors *file, 
     const tutti_param *p = &k->net->params[e.param];
     const int64_t row = (int64_t)(p->count / (size_t)p->dims[0]);
     const tutti_rows held = tutti_model_slice(k->model, e.param).rows;
-    const tutti_holding h = tutti_session_holding(k->session, p->layer);
+    const tutti_holding h = tutti_stepper_holding(k->stepper, p->layer);
     const size_t begin = is_state ? h.region.offset + h.begin : 0;
     const size_t end = is_state ? h.region.offset + h.end : tutti_model_parameter_floats(k->model);
     float *strip = e.state == PARAMETER ? tutti_model_parameters(k->model)

@@ -7,11 +7,11 @@
 
 struct tutti_keeper {
     tutti_comm *comm;
-    tutti_session *session;
-    tutti_model *model; /* the session's, and its net */
+    tutti_stepper *stepper;
+    tutti_model *model; /* the stepper's, and its net */
     const tutti_net *net;
     const tutti_log *log;
-    const tutti_optimizer *optimizer; /* NULL: the session has none, it only evaluates */
+    const tutti_optimizer *optimizer; /* NULL: the stepper has none, it only evaluates */
     int states;                       /* that the optimizer keeps of each trained parameter */
     tutti_safetensors_layout *layouts[TUTTI_PARTS];
     int *state_at;    /* by parameter: the tensor of its first state; -1: it is not trained */

@@ -6,29 +6,29 @@
 void tutti_average_follow(const tutti_sync *sync, tutti_exec exec, const tutti_treatment *treatment,
                           tutti_range run)
 {
-    const double ema = sync->session->options.ema;
+    const double ema = sync->stepper->options.ema;
     const tutti_average follow = {treatment->counts ? 0 : (float)ema,
                                   treatment->counts ? 1 : (float)(1 - ema)};
     if (!sync->average) return;
     const tutti_update update = {
         .count = tutti_range_length(run),
-        .a = tutti_model_parameters(sync->session->model) + sync->region.offset + run.begin,
+        .a = tutti_model_parameters(sync->stepper->model) + sync->region.offset + run.begin,
         .w = sync->average + (run.begin - sync->begin),
     };
     tutti_average_step(exec, &follow, &update);
 }
 
-bool tutti_session_has_average(const tutti_session *s)
+bool tutti_stepper_has_average(const tutti_stepper *s)
 {
     return s->options.ema > 0 && !s->options.forward_only;
 }
 
 static float *strip_of(const tutti_sync *sync)
 {
-    return tutti_model_parameters(sync->session->model) + sync->region.offset + sync->begin;
+    return tutti_model_parameters(sync->stepper->model) + sync->region.offset + sync->begin;
 }
 
-void tutti_session_begin_average(tutti_session *s)
+void tutti_stepper_begin_average(tutti_stepper *s)
 {
     for (int i = 0; i < s->sync_count; i++) {
         const tutti_sync *sync = &s->syncs[i];
@@ -38,7 +38,7 @@ void tutti_session_begin_average(tutti_session *s)
     }
 }
 
-tutti_status tutti_session_swap_average(tutti_session *s)
+tutti_status tutti_stepper_swap_average(tutti_stepper *s)
 {
     for (int i = 0; i < s->sync_count; i++) {
         const tutti_sync *sync = &s->syncs[i];

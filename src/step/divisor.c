@@ -10,7 +10,7 @@ struct tutti_divisor {
     bool under_way;
 };
 
-tutti_status tutti_divisor_create(tutti_session *s)
+tutti_status tutti_divisor_create(tutti_stepper *s)
 {
     s->loss_divisor = s->options.batch;
     if (!s->options.class_weights || s->options.stand_in) return TUTTI_OK;
@@ -28,9 +28,9 @@ void tutti_divisor_destroy(tutti_divisor **divisor)
     *divisor = NULL;
 }
 
-static void weigh_grains(const tutti_session *s, const tutti_targets *targets)
+static void weigh_grains(const tutti_stepper *s, const tutti_targets *targets)
 {
-    const tutti_session_options *o = &s->options;
+    const tutti_stepper_options *o = &s->options;
     const int first = tutti_share_begin(o->grains, s->size, s->rank);
     const int end = tutti_share_begin(o->grains, s->size, s->rank + 1);
     const int begin = tutti_share_begin(o->batch, o->grains, first);
@@ -43,7 +43,7 @@ static void weigh_grains(const tutti_session *s, const tutti_targets *targets)
     }
 }
 
-void tutti_divisor_start(tutti_session *s, const tutti_samples *samples)
+void tutti_divisor_start(tutti_stepper *s, const tutti_samples *samples)
 {
     tutti_divisor *d = s->divisor;
     if (!d) return;
@@ -57,9 +57,9 @@ void tutti_divisor_start(tutti_session *s, const tutti_samples *samples)
     d->under_way = true;
 }
 
-tutti_status tutti_divisor_wait(void *session, double *divisor)
+tutti_status tutti_divisor_wait(void *stepper, double *divisor)
 {
-    tutti_session *s = session;
+    tutti_stepper *s = stepper;
     tutti_divisor *d = s->divisor;
     if (d && d->under_way) {
         if (d->gather.exchange) TUTTI_TRY(tutti_exchange_wait(d->gather.exchange));

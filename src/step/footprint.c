@@ -46,13 +46,13 @@ tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch, 
 /* While a run evaluates it reads samples of two kinds ahead. Of parameters that all ranks hold each
  * rank has its strip's part of the optimizer's state, and of the copy; messages take about one
  * more. Split layers count as if nobody else held them. */
-tutti_status tutti_session_measure(const tutti_session_options *options, bool saves, uint64_t *out)
+tutti_status tutti_stepper_measure(const tutti_stepper_options *options, bool saves, uint64_t *out)
 {
-    tutti_session s = {.options = *options,
+    tutti_stepper s = {.options = *options,
                        .rank = tutti_comm_rank(options->comm),
                        .size = tutti_comm_size(options->comm)};
     tutti_model_bytes bytes;
-    const tutti_model_options model = tutti_session_model_options(&s);
+    const tutti_model_options model = tutti_stepper_model_options(&s);
     TUTTI_TRY(tutti_model_measure(&bytes, options->net, &model));
     const uint64_t kept = (uint64_t)tutti_optimizer_cost_of(&options->optimizer).states;
     const uint64_t sharers = model.groups ? 1 : (uint64_t)s.size;

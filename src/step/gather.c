@@ -4,7 +4,7 @@
 
 enum { DOUBLES_PER_UNIT = TUTTI_STRIP_UNIT / 2 };
 
-int tutti_gather_roots_most(const tutti_session *s)
+int tutti_gather_roots_most(const tutti_stepper *s)
 {
     int most = 0;
     for (int r = 0; r < s->size; r++) {
@@ -14,7 +14,7 @@ int tutti_gather_roots_most(const tutti_session *s)
     return most;
 }
 
-tutti_status tutti_gather_create(tutti_gather *g, const tutti_session *s, const char *name,
+tutti_status tutti_gather_create(tutti_gather *g, const tutti_stepper *s, const char *name,
                                  int doubles)
 {
     g->stride = tutti_round_up((size_t)doubles, DOUBLES_PER_UNIT);
@@ -46,14 +46,14 @@ double *tutti_gather_of(const tutti_gather *g, int rank)
 }
 
 /* The subtrees of grains that a rank has whole. */
-static int roots_of(const tutti_session *s, int rank, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS])
+static int roots_of(const tutti_stepper *s, int rank, tutti_subtree roots[TUTTI_TREE_MAX_ROOTS])
 {
     return tutti_tree_roots(roots, s->options.grains,
                             tutti_share_begin(s->options.grains, s->size, rank),
                             tutti_share_begin(s->options.grains, s->size, rank + 1));
 }
 
-void tutti_gather_put_roots(const tutti_session *s, const double *leaves, double *out)
+void tutti_gather_put_roots(const tutti_stepper *s, const double *leaves, double *out)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     const int count = roots_of(s, s->rank, roots);
@@ -66,7 +66,7 @@ void tutti_gather_put_roots(const tutti_session *s, const double *leaves, double
     }
 }
 
-double tutti_gather_join_roots(const tutti_session *s, const tutti_gather *g, int place)
+double tutti_gather_join_roots(const tutti_stepper *s, const tutti_gather *g, int place)
 {
     tutti_sum sum;
     tutti_sum_init(&sum, s->options.grains);

@@ -22,7 +22,7 @@ typedef struct lists {
 } lists;
 
 /* Elements begin .. end-1 of the region, which are elements at .. of the whole layer. */
-static void add_run(tutti_session *s, const tutti_sync *sync, size_t begin, size_t end, size_t at,
+static void add_run(tutti_stepper *s, const tutti_sync *sync, size_t begin, size_t end, size_t at,
                     square *out)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
@@ -36,7 +36,7 @@ static void add_run(tutti_session *s, const tutti_sync *sync, size_t begin, size
 }
 
 /* What the strip has of each trained parameter. */
-static void own_squares(tutti_session *s, const tutti_sync *sync, square *out)
+static void own_squares(tutti_stepper *s, const tutti_sync *sync, square *out)
 {
     const tutti_layer *layer = &s->options.net->layers[sync->layer];
     *out = (square){{0, 0}, 0};
@@ -67,7 +67,7 @@ static double joined(square *list, int count, size_t floats)
     return tutti_sum_value(&sum);
 }
 
-static tutti_status layer_squares(tutti_session *s, const tutti_sync *sync, const lists *l,
+static tutti_status layer_squares(tutti_stepper *s, const tutti_sync *sync, const lists *l,
                                   double *sum)
 {
     const size_t row = 1 + (size_t)l->most;
@@ -82,7 +82,7 @@ static tutti_status layer_squares(tutti_session *s, const tutti_sync *sync, cons
     return TUTTI_OK;
 }
 
-static tutti_status make_lists(const tutti_session *s, lists *l)
+static tutti_status make_lists(const tutti_stepper *s, lists *l)
 {
     const size_t ranks = (size_t)s->size;
     for (int i = 0; i < s->options.net->layer_count; i++) {
@@ -95,7 +95,7 @@ static tutti_status make_lists(const tutti_session *s, lists *l)
     return tutti_alloc(&l->join, ranks * row, sizeof *l->join);
 }
 
-tutti_status tutti_gradient_norm(tutti_session *s, double *norm)
+tutti_status tutti_gradient_norm(tutti_stepper *s, double *norm)
 {
     lists l = {0};
     double total = 0, sum = 0;

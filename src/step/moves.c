@@ -5,7 +5,7 @@
 
 tutti_status tutti_moves_carry_out(void *user, int index)
 {
-    tutti_session *s = user;
+    tutti_stepper *s = user;
     tutti_moves *m = &s->moves;
     tutti_exchange *e = m->exchanges[index];
     if (m->begun != index + 1) tutti_exchange_start(e);
@@ -17,7 +17,7 @@ tutti_status tutti_moves_carry_out(void *user, int index)
 
 tutti_status tutti_moves_start(void *user, int index)
 {
-    tutti_session *s = user;
+    tutti_stepper *s = user;
     if (!s->options.overlap || s->moves.begun) return TUTTI_OK;
     tutti_exchange_start(s->moves.exchanges[index]);
     s->moves.begun = index + 1;
@@ -26,7 +26,7 @@ tutti_status tutti_moves_start(void *user, int index)
 
 /* ---- putting it together ---- */
 
-static tutti_status inside_group(tutti_session *s, int groups, tutti_group **out)
+static tutti_status inside_group(tutti_stepper *s, int groups, tutti_group **out)
 {
     tutti_moves *m = &s->moves;
     *out = NULL;
@@ -43,7 +43,7 @@ static tutti_status inside_group(tutti_session *s, int groups, tutti_group **out
     return TUTTI_OK;
 }
 
-static tutti_status create_move(tutti_session *s, const tutti_move *m, tutti_exchange **out)
+static tutti_status create_move(tutti_stepper *s, const tutti_move *m, tutti_exchange **out)
 {
     tutti_group *group;
     TUTTI_TRY(inside_group(s, m->groups, &group));
@@ -67,7 +67,7 @@ static tutti_status create_move(tutti_session *s, const tutti_move *m, tutti_exc
     return tutti_exchange_create(out, s->options.comm, &spec);
 }
 
-tutti_status tutti_moves_create(tutti_session *s)
+tutti_status tutti_moves_create(tutti_stepper *s)
 {
     const int count = tutti_model_move_count(s->model);
     TUTTI_TRY(tutti_alloc(&s->moves.exchanges, (size_t)count + 1, sizeof *s->moves.exchanges));
@@ -76,7 +76,7 @@ tutti_status tutti_moves_create(tutti_session *s)
     return TUTTI_OK;
 }
 
-void tutti_moves_destroy(tutti_session *s)
+void tutti_moves_destroy(tutti_stepper *s)
 {
     tutti_moves *m = &s->moves;
     for (int i = 0; m->exchanges && m->exchanges[i]; i++) tutti_exchange_destroy(&m->exchanges[i]);

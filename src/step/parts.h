@@ -1,10 +1,10 @@
-/* What a session consists of. Inside the room only. */
+/* What a stepper consists of. Inside the room only. */
 #ifndef TUTTI_STEP_PARTS_H
 #define TUTTI_STEP_PARTS_H
 
 #include "kernel/ops.h"
 #include "kernel/targets.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 /* Parameters that are updated alike: floats up to 'end' of a layer's region. */
 typedef struct tutti_treatment {
@@ -18,7 +18,7 @@ typedef struct tutti_treatment {
 
 /* How one layer's parameters are kept the same everywhere. */
 typedef struct tutti_sync {
-    tutti_session *session;
+    tutti_stepper *stepper;
     int layer;
     tutti_region region;
     tutti_group *across;       /* the ranks that hold the same parameters; NULL: all */
@@ -50,8 +50,8 @@ typedef struct tutti_moves {
 typedef struct tutti_pulse tutti_pulse;
 typedef struct tutti_divisor tutti_divisor;
 
-struct tutti_session {
-    tutti_session_options options;
+struct tutti_stepper {
+    tutti_stepper_options options;
     int rank, size;
     tutti_common *common; /* where parameters and gradients lie; NULL: in memory of this rank */
     tutti_model *model;
@@ -68,31 +68,31 @@ struct tutti_session {
     double exposed, computed;
 };
 
-/* ---- session.c ---- */
+/* ---- stepper.c ---- */
 
-tutti_model_options tutti_session_model_options(tutti_session *session);
+tutti_model_options tutti_stepper_model_options(tutti_stepper *stepper);
 
 /* ---- sync.c ---- */
 
-tutti_status tutti_sync_create(tutti_session *session) TUTTI_MUST_CHECK;
-void tutti_sync_destroy(tutti_session *session);
-tutti_model_hooks tutti_sync_hooks(tutti_session *session);
+tutti_status tutti_sync_create(tutti_stepper *stepper) TUTTI_MUST_CHECK;
+void tutti_sync_destroy(tutti_stepper *stepper);
+tutti_model_hooks tutti_sync_hooks(tutti_stepper *stepper);
 
 /* Collective. After the model's pass: what was not overlapped is done now. */
-tutti_status tutti_sync_finish(tutti_session *session) TUTTI_MUST_CHECK;
+tutti_status tutti_sync_finish(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 
 /* Collective. Waits until all parameters have arrived. */
-tutti_status tutti_sync_settle(tutti_session *session) TUTTI_MUST_CHECK;
+tutti_status tutti_sync_settle(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 
-/* Waits for an exchange of a layer and adds the seconds to *exposed and the session's; the trace
+/* Waits for an exchange of a layer and adds the seconds to *exposed and the stepper's; the trace
  * gets the waiting, and the exchange once for each run, however often it is waited for. */
-tutti_status tutti_sync_wait(tutti_session *session, tutti_exchange *exchange, int layer,
+tutti_status tutti_sync_wait(tutti_stepper *stepper, tutti_exchange *exchange, int layer,
                              double *exposed, double *recorded) TUTTI_MUST_CHECK;
 
 /* ---- update.c ---- */
 
 /* What the next step's updates are done with. */
-void tutti_update_prepare(tutti_session *session, double lr);
+void tutti_update_prepare(tutti_stepper *stepper, double lr);
 
 /* Memory for what the optimizer keeps of the strip. */
 tutti_status tutti_update_create(tutti_sync *sync) TUTTI_MUST_CHECK;
@@ -112,18 +112,18 @@ void tutti_average_follow(const tutti_sync *sync, tutti_exec exec, const tutti_t
 
 /* ---- moves.c ---- */
 
-tutti_status tutti_moves_create(tutti_session *session) TUTTI_MUST_CHECK;
-void tutti_moves_destroy(tutti_session *session);
+tutti_status tutti_moves_create(tutti_stepper *stepper) TUTTI_MUST_CHECK;
+void tutti_moves_destroy(tutti_stepper *stepper);
 
 /* The model's hooks. */
-tutti_status tutti_moves_carry_out(void *session, int index) TUTTI_MUST_CHECK;
-tutti_status tutti_moves_start(void *session, int index) TUTTI_MUST_CHECK;
+tutti_status tutti_moves_carry_out(void *stepper, int index) TUTTI_MUST_CHECK;
+tutti_status tutti_moves_start(void *stepper, int index) TUTTI_MUST_CHECK;
 
 /* ---- gradient_norm.c ---- */
 
 /* Collective. The Euclidean norm of the gradient whose sums the reduce exchanges left behind; the
  * same bits for any number of ranks and any plan. */
-tutti_status tutti_gradient_norm(tutti_session *session, double *norm) TUTTI_MUST_CHECK;
+tutti_status tutti_gradient_norm(tutti_stepper *stepper, double *norm) TUTTI_MUST_CHECK;
 
 /* ---- gather.c ---- */
 
@@ -134,39 +134,39 @@ typedef struct tutti_gather {
     size_t stride; /* doubles of a rank */
 } tutti_gather;
 
-tutti_status tutti_gather_create(tutti_gather *gather, const tutti_session *session,
+tutti_status tutti_gather_create(tutti_gather *gather, const tutti_stepper *stepper,
                                  const char *name, int doubles) TUTTI_MUST_CHECK;
 void tutti_gather_destroy(tutti_gather *gather);
 double *tutti_gather_of(const tutti_gather *gather, int rank);
 
 /* A sum over all grains: each rank puts the roots of its leaves, one a grain, at out[0] and on;
  * what was gathered, 'place' doubles into each rank's, is joined in the order of the tree. */
-int tutti_gather_roots_most(const tutti_session *session); /* of any rank */
-void tutti_gather_put_roots(const tutti_session *session, const double *leaves, double *out);
-double tutti_gather_join_roots(const tutti_session *session, const tutti_gather *gather, int place);
+int tutti_gather_roots_most(const tutti_stepper *stepper); /* of any rank */
+void tutti_gather_put_roots(const tutti_stepper *stepper, const double *leaves, double *out);
+double tutti_gather_join_roots(const tutti_stepper *stepper, const tutti_gather *gather, int place);
 
 /* ---- divisor.c ---- */
 
-tutti_status tutti_divisor_create(tutti_session *session) TUTTI_MUST_CHECK;
+tutti_status tutti_divisor_create(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 void tutti_divisor_destroy(tutti_divisor **divisor);
 
 /* Collective. Before the model's pass. */
-void tutti_divisor_start(tutti_session *session, const tutti_samples *samples);
+void tutti_divisor_start(tutti_stepper *stepper, const tutti_samples *samples);
 
 /* Collective. The model's hook. */
-tutti_status tutti_divisor_wait(void *session, double *divisor) TUTTI_MUST_CHECK;
+tutti_status tutti_divisor_wait(void *stepper, double *divisor) TUTTI_MUST_CHECK;
 
 /* ---- pulse.c ---- */
 
-tutti_status tutti_pulse_create(tutti_session *session) TUTTI_MUST_CHECK;
+tutti_status tutti_pulse_create(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 void tutti_pulse_destroy(tutti_pulse **pulse);
 
 /* Collective. Sends what this rank has to say about the step just done, after taking in the news
  * of the step before (none after the first). */
-tutti_status tutti_pulse_beat(tutti_session *session, tutti_note mine,
+tutti_status tutti_pulse_beat(tutti_stepper *stepper, tutti_note mine,
                               tutti_news *news) TUTTI_MUST_CHECK;
 
 /* Collective. Waits for the news of the last step sent. */
-tutti_status tutti_pulse_flush(tutti_session *session, tutti_news *news) TUTTI_MUST_CHECK;
+tutti_status tutti_pulse_flush(tutti_stepper *stepper, tutti_news *news) TUTTI_MUST_CHECK;
 
 #endif

@@ -29,7 +29,7 @@ struct tutti_pulse {
     double computed;
 };
 
-tutti_status tutti_pulse_create(tutti_session *s)
+tutti_status tutti_pulse_create(tutti_stepper *s)
 {
     tutti_pulse *p = NULL;
     TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
@@ -46,7 +46,7 @@ void tutti_pulse_destroy(tutti_pulse **pulse)
     *pulse = NULL;
 }
 
-static bool is_finite_strip(const tutti_session *s, int rank)
+static bool is_finite_strip(const tutti_stepper *s, int rank)
 {
     const double *strip = tutti_gather_of(&s->pulse->gather, rank);
     const int roots = tutti_exchange_roots(s->options.grains, s->size, rank);
@@ -55,7 +55,7 @@ static bool is_finite_strip(const tutti_session *s, int rank)
     return true;
 }
 
-static void read_news(const tutti_session *s, tutti_news *news)
+static void read_news(const tutti_stepper *s, tutti_news *news)
 {
     const tutti_pulse *p = s->pulse;
     double longest = -1;
@@ -81,7 +81,7 @@ static void read_news(const tutti_session *s, tutti_news *news)
     }
 }
 
-tutti_status tutti_pulse_flush(tutti_session *s, tutti_news *news)
+tutti_status tutti_pulse_flush(tutti_stepper *s, tutti_news *news)
 {
     tutti_pulse *p = s->pulse;
     *news = (tutti_news){0};
@@ -100,7 +100,7 @@ static int64_t count_hits(const tutti_model *model)
     return hits;
 }
 
-tutti_status tutti_pulse_beat(tutti_session *s, tutti_note mine, tutti_news *news)
+tutti_status tutti_pulse_beat(tutti_stepper *s, tutti_note mine, tutti_news *news)
 {
     tutti_pulse *p = s->pulse;
     TUTTI_TRY(tutti_pulse_flush(s, news));

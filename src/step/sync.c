@@ -21,14 +21,14 @@ static const double SHORTEST_SPAN = 1e-6; /* seconds; a trace leaves shorter one
 
 /* ---- waiting ---- */
 
-static void record(const tutti_session *s, tutti_trace_lane lane, const char *what, int layer,
+static void record(const tutti_stepper *s, tutti_trace_lane lane, const char *what, int layer,
                    int64_t bytes, double begin, double end)
 {
     tutti_trace_span(s->options.trace, lane, what, s->options.net->layers[layer].name, s->step,
                      bytes, begin, end);
 }
 
-static void record_exchange(const tutti_session *s, const tutti_exchange *e, int layer,
+static void record_exchange(const tutti_stepper *s, const tutti_exchange *e, int layer,
                             double *recorded)
 {
     if (!s->options.trace) return;
@@ -39,7 +39,7 @@ static void record_exchange(const tutti_session *s, const tutti_exchange *e, int
            stats.begun, stats.done);
 }
 
-tutti_status tutti_sync_wait(tutti_session *s, tutti_exchange *e, int layer, double *exposed,
+tutti_status tutti_sync_wait(tutti_stepper *s, tutti_exchange *e, int layer, double *exposed,
                              double *recorded)
 {
     const double start = tutti_now(), before = tutti_exchange_statistics(e).waited;
@@ -55,17 +55,17 @@ tutti_status tutti_sync_wait(tutti_session *s, tutti_exchange *e, int layer, dou
 
 static tutti_status wait_for(tutti_sync *sync, tutti_exchange *e)
 {
-    return tutti_sync_wait(sync->session, e, sync->layer, &sync->exposed, &sync->recorded);
+    return tutti_sync_wait(sync->stepper, e, sync->layer, &sync->exposed, &sync->recorded);
 }
 
 /* ---- hooks ---- */
 
-static tutti_sync *sync_of(tutti_session *s, int layer)
+static tutti_sync *sync_of(tutti_stepper *s, int layer)
 {
     return s->sync_of[layer] < 0 ? NULL : &s->syncs[s->sync_of[layer]];
 }
 
-static bool is_overlapped(const tutti_session *s)
+static bool is_overlapped(const tutti_stepper *s)
 {
     return s->options.overlap && s->options.clip <= 0;
 }
@@ -85,7 +85,7 @@ static tutti_status before_forward(void *user, int layer)
 /* The update runs beside the next step, whose numbers are other ones: each sync keeps its own. */
 static tutti_status gradient_ready(void *user, int layer)
 {
-    tutti_session *s = user;
+    tutti_stepper *s = user;
     tutti_sync *sync = sync_of(s, layer);
     sync->how = s->how;
     if (sync->reduce) tutti_exchange_start(sync->reduce);
@@ -95,7 +95,7 @@ static tutti_status gradient_ready(void *user, int layer)
 
 static tutti_status weights_released(void *user, int layer)
 {
-    tutti_session *s = user;
+    tutti_stepper *s = user;
     tutti_sync *sync = sync_of(s, layer);
     if (sync->exchange && is_overlapped(s)) tutti_exchange_open_gate(sync->exchange);
     else if (sync->holders == 1 && s->options.clip <= 0) tutti_update_strip(sync);
@@ -109,9 +109,9 @@ static void computed(void *user, int layer, tutti_layer_pass pass, double begin,
         record(user, TUTTI_TRACE_COMPUTE, names[pass], layer, -1, begin, end);
 }
 
-tutti_model_hooks tutti_sync_hooks(tutti_session *session)
+tutti_model_hooks tutti_sync_hooks(tutti_stepper *stepper)
 {
-    return (tutti_model_hooks){.user = session,
+    return (tutti_model_hooks){.user = stepper,
                                .before_forward = before_forward,
                                .gradient_ready = gradient_ready,
                                .weights_released = weights_released,
@@ -123,7 +123,7 @@ tutti_model_hooks tutti_sync_hooks(tutti_session *session)
 
 /* ---- after the pass ---- */
 
-static tutti_status exchange_now(tutti_session *s)
+static tutti_status exchange_now(tutti_stepper *s)
 {
     for (int i = s->sync_count - 1; i >= 0; i--) {
         tutti_sync *sync = &s->syncs[i];
@@ -135,7 +135,7 @@ static tutti_status exchange_now(tutti_session *s)
     return TUTTI_OK;
 }
 
-static tutti_status clip_and_update(tutti_session *s)
+static tutti_status clip_and_update(tutti_stepper *s)
 {
     const double most = s->options.clip;
     for (int i = s->sync_count - 1; i >= 0; i--)
@@ -150,14 +150,14 @@ static tutti_status clip_and_update(tutti_session *s)
     return TUTTI_OK;
 }
 
-tutti_status tutti_sync_finish(tutti_session *s)
+tutti_status tutti_sync_finish(tutti_stepper *s)
 {
     s->norm = NAN;
     if (s->options.clip > 0) return clip_and_update(s);
     return is_overlapped(s) ? TUTTI_OK : exchange_now(s);
 }
 
-tutti_status tutti_sync_settle(tutti_session *s)
+tutti_status tutti_sync_settle(tutti_stepper *s)
 {
     for (int i = 0; i < s->sync_count; i++)
         if (last_exchange(&s->syncs[i]))
@@ -168,9 +168,9 @@ tutti_status tutti_sync_settle(tutti_session *s)
 /* ---- putting it together ---- */
 
 /* Like the exchange, but nothing is added up and nothing updated. */
-static tutti_status create_swap(tutti_session *s, tutti_sync *sync, tutti_exchange_spec spec)
+static tutti_status create_swap(tutti_stepper *s, tutti_sync *sync, tutti_exchange_spec spec)
 {
-    if (!tutti_session_has_average(s)) return TUTTI_OK;
+    if (!tutti_stepper_has_average(s)) return TUTTI_OK;
     spec.leaves = 0;
     spec.partials = NULL;
     spec.update = NULL;
@@ -179,11 +179,11 @@ static tutti_status create_swap(tutti_session *s, tutti_sync *sync, tutti_exchan
     return tutti_exchange_create(&sync->swap, s->options.comm, &spec);
 }
 
-static tutti_status create_exchanges(tutti_session *s, tutti_sync *sync)
+static tutti_status create_exchanges(tutti_stepper *s, tutti_sync *sync)
 {
     tutti_subtree roots[TUTTI_TREE_MAX_ROOTS];
     float *partials[TUTTI_TREE_MAX_ROOTS];
-    const tutti_session_options *o = &s->options;
+    const tutti_stepper_options *o = &s->options;
     const int count = tutti_model_roots(s->model, sync->layer, roots);
     for (int i = 0; i < count; i++) partials[i] = tutti_model_gradient(s->model, sync->layer, i);
     float *parameters = tutti_model_parameters(s->model) + sync->region.offset;
@@ -218,10 +218,10 @@ static tutti_status create_exchanges(tutti_session *s, tutti_sync *sync)
     return TUTTI_OK;
 }
 
-static tutti_status create_sync(tutti_session *s, tutti_sync *sync, int layer)
+static tutti_status create_sync(tutti_stepper *s, tutti_sync *sync, int layer)
 {
     const int groups = s->options.groups ? s->options.groups[layer] : 0;
-    *sync = (tutti_sync){.session = s,
+    *sync = (tutti_sync){.stepper = s,
                          .layer = layer,
                          .holders = groups ? groups : s->size,
                          .region = tutti_model_region(s->model, layer)};
@@ -232,7 +232,7 @@ static tutti_status create_sync(tutti_session *s, tutti_sync *sync, int layer)
     return tutti_update_create(sync);
 }
 
-tutti_status tutti_sync_create(tutti_session *s)
+tutti_status tutti_sync_create(tutti_stepper *s)
 {
     const size_t layers = (size_t)s->options.net->layer_count;
     TUTTI_TRY(tutti_exchange_check_names(s->options.part_reduce, s->options.part_broadcast));
@@ -247,7 +247,7 @@ tutti_status tutti_sync_create(tutti_session *s)
     return TUTTI_OK;
 }
 
-void tutti_sync_destroy(tutti_session *s)
+void tutti_sync_destroy(tutti_stepper *s)
 {
     for (int i = 0; i < s->sync_count; i++) {
         tutti_sync *sync = &s->syncs[i];

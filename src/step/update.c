@@ -1,9 +1,9 @@
-/* How a strip of parameters follows its gradient: by the session's optimizer. What that keeps of a
+/* How a strip of parameters follows its gradient: by the stepper's optimizer. What that keeps of a
  * parameter exists only on the rank that updates it. */
 #include "base/memory.h"
 #include "step/parts.h"
 
-void tutti_update_prepare(tutti_session *s, double lr)
+void tutti_update_prepare(tutti_stepper *s, double lr)
 {
     const tutti_chosen_optimizer *o = &s->options.optimizer;
     s->how = (tutti_how){.lr = lr, .decay = s->options.weight_decay, .scale = 1};
@@ -21,7 +21,7 @@ static bool is_alike(const tutti_treatment *a, const tutti_treatment *b)
 /* Neighbours that are treated alike are one run: usually the whole region is. */
 static tutti_status find_treatments(tutti_sync *sync)
 {
-    const tutti_session *s = sync->session;
+    const tutti_stepper *s = sync->stepper;
     const tutti_layer *layer = &s->options.net->layers[sync->layer];
     TUTTI_TRY(tutti_alloc(&sync->treatments, (size_t)layer->param_count, sizeof *sync->treatments));
     for (int i = 0; i < layer->param_count; i++) {
@@ -44,10 +44,10 @@ static tutti_status find_treatments(tutti_sync *sync)
 
 tutti_status tutti_update_create(tutti_sync *sync)
 {
-    const int states = tutti_optimizer_cost_of(&sync->session->options.optimizer).states;
+    const int states = tutti_optimizer_cost_of(&sync->stepper->options.optimizer).states;
     for (int i = 0; i < states; i++)
         TUTTI_TRY(tutti_alloc_floats(&sync->state[i], sync->end - sync->begin));
-    if (tutti_session_has_average(sync->session))
+    if (tutti_stepper_has_average(sync->stepper))
         TUTTI_TRY(tutti_alloc_floats(&sync->average, sync->end - sync->begin));
     return find_treatments(sync);
 }
@@ -71,7 +71,7 @@ typedef struct stretch {
 static void update_run(const tutti_sync *sync, tutti_exec exec, const tutti_treatment *treatment,
                        const stretch *whole, tutti_range run)
 {
-    const tutti_session *s = sync->session;
+    const tutti_stepper *s = sync->stepper;
     const tutti_chosen_optimizer *o = &s->options.optimizer;
     const size_t skipped = run.begin - whole->begin;
     tutti_how how = sync->how;
@@ -108,7 +108,7 @@ static void update_stretch(const tutti_sync *sync, tutti_exec exec, const stretc
 /* By the communication thread or by all threads. */
 static void update(const tutti_sync *sync, bool by_comm_thread, const stretch *whole)
 {
-    const tutti_session_options *o = &sync->session->options;
+    const tutti_stepper_options *o = &sync->stepper->options;
     if (o->stand_in) {
         o->stand_in->update(o->stand_in->user, whole->end - whole->begin, by_comm_thread);
         return;
@@ -123,6 +123,6 @@ void tutti_update_piece(void *user, const float *a, const float *b, size_t begin
 
 void tutti_update_strip(tutti_sync *sync)
 {
-    const float *gradient = tutti_model_gradient(sync->session->model, sync->layer, 0);
+    const float *gradient = tutti_model_gradient(sync->stepper->model, sync->layer, 0);
     update(sync, false, &(stretch){gradient + sync->begin, NULL, sync->begin, sync->end});
 }

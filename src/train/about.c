@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "format/json.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 enum { FLOAT_DIGITS = 9, DOUBLE_DIGITS = 17 };
 

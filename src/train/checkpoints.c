@@ -1,4 +1,4 @@
-/* A run's checkpoints: what stands in them beside the session, and what a run takes from one. */
+/* A run's checkpoints: what stands in them beside the stepper, and what a run takes from one. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { METRICS = 6 };
 static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[METRICS])
 {
     const tutti_pace *pace = &run->settings.pace;
-    const int64_t step = tutti_session_steps(run->session), seen = step * pace->batch;
+    const int64_t step = tutti_stepper_steps(run->stepper), seen = step * pace->batch;
     const tutti_state_metric now[METRICS] = {
         {"loss", run->score.loss},
         {"top1", run->score.top1},

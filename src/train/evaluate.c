@@ -35,7 +35,7 @@ static void add_piece(const tutti_run *run, const tutti_batch *batch, piece at,
 {
     const int classes = tutti_net_classes(run->net);
     const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
-    const tutti_model *model = tutti_session_model(run->session);
+    const tutti_model *model = tutti_stepper_model(run->stepper);
     const float *losses = tutti_model_losses(model), *p = tutti_model_probabilities(model);
     const int32_t *beaten_by = tutti_model_beaten_by(model);
     for (int i = 0; i < at.count; i++) {
@@ -57,7 +57,7 @@ static tutti_status evaluate_batch(tutti_run *run, const tutti_batch *batch, int
         const int label = batch->labels[i] == TUTTI_LABEL_NONE ? 0 : batch->labels[i];
         labels[i] = run->outputs ? run->outputs[label] : label;
     }
-    tutti_model *model = tutti_session_model(run->session);
+    tutti_model *model = tutti_stepper_model(run->stepper);
     const int most = tutti_model_most_samples(model);
     const size_t stride = tutti_net_input_floats(run->net);
     for (int p = 0, first = 0; p < tutti_model_passes(model); p++) {
@@ -76,7 +76,7 @@ static tutti_status evaluate_own(tutti_run *run, tutti_split split, tally *sum,
 {
     tutti_loader *loader = NULL;
     int32_t *labels = NULL;
-    const tutti_model *model = tutti_session_model(run->session);
+    const tutti_model *model = tutti_stepper_model(run->stepper);
     const int first = tutti_model_first_sample(model), own = tutti_model_samples(model);
     tutti_loader_options o = tutti_loader_defaults();
     o.split = split;

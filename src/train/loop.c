@@ -64,14 +64,14 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
 {
     tutti_batch batch;
     const double start = tutti_now();
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     TUTTI_TRY(tutti_loader_next(run->loader, &batch));
     run->times.data_wait = tutti_now() - start;
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
     const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
     const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
-    TUTTI_TRY(tutti_session_step(run->session, &samples, rate_of(run, step), mine, news));
+    TUTTI_TRY(tutti_stepper_step(run->stepper, &samples, rate_of(run, step), mine, news));
     run->times.stepping += tutti_now() - start;
     return TUTTI_OK;
 }
@@ -81,7 +81,7 @@ static tutti_status one_step(tutti_run *run, loop *l, tutti_news *news)
     const double start = tutti_now();
     const tutti_status s = step(run, l, news);
     const double seconds = tutti_now() - start;
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     l->seconds[step & 1] = seconds;
     if (step > l->first_step + 1) {
         run->times.steady += seconds;
@@ -146,9 +146,9 @@ static void say_where(const tutti_run *run, const tutti_news *news)
         &run->log,
         "step %lld of %lld, loss %.6g: computed %.1f s so far; waited in the last step %.3f s "
         "for data and %.3f s for communication; rank %d is the slowest",
-        (long long)tutti_session_steps(run->session), (long long)run->settings.pace.steps,
-        news->loss, tutti_session_computed(run->session), run->times.data_wait,
-        tutti_session_exposed(run->session), news->slowest);
+        (long long)tutti_stepper_steps(run->stepper), (long long)run->settings.pace.steps,
+        news->loss, tutti_stepper_computed(run->stepper), run->times.data_wait,
+        tutti_stepper_exposed(run->stepper), news->slowest);
 }
 
 static tutti_status diverged(const tutti_run *run, const tutti_news *news)
@@ -192,14 +192,14 @@ static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
 static tutti_status settle(tutti_run *run, loop *l)
 {
     tutti_news news;
-    TUTTI_TRY(tutti_session_settle(run->session, &news));
+    TUTTI_TRY(tutti_stepper_settle(run->stepper, &news));
     return take_news(run, l, &news);
 }
 
 static void write_evaluation(tutti_run *run, const char *phase, const tutti_evaluation *e,
                              double seconds)
 {
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     if (!run->metrics) return;
     tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), phase);
     row.loss = e->loss;
@@ -217,7 +217,7 @@ static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e
     run->score.stale++;
     if (!e->samples || e->top1 <= run->score.best_top1) return false;
     run->score.best_top1 = e->top1;
-    run->score.best_step = tutti_session_steps(run->session);
+    run->score.best_step = tutti_stepper_steps(run->stepper);
     run->score.stale = 0;
     return true;
 }
@@ -226,10 +226,10 @@ static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e
 static tutti_status evaluate_weights(tutti_run *run, tutti_split split, tutti_evaluation *e)
 {
     const bool is_average =
-        tutti_session_has_average(run->session) && !strcmp(run->settings.eval_weights, "ema");
-    if (is_average) TUTTI_TRY(tutti_session_swap_average(run->session));
+        tutti_stepper_has_average(run->stepper) && !strcmp(run->settings.eval_weights, "ema");
+    if (is_average) TUTTI_TRY(tutti_stepper_swap_average(run->stepper));
     TUTTI_TRY(tutti_run_evaluate(run, split, e, NULL));
-    return is_average ? tutti_session_swap_average(run->session) : TUTTI_OK;
+    return is_average ? tutti_stepper_swap_average(run->stepper) : TUTTI_OK;
 }
 
 static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *best)
@@ -237,7 +237,7 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *b
     static const char *const phases[TUTTI_SPLITS] = {"train", "test", "val"};
     tutti_evaluation e;
     const double start = tutti_now();
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     TUTTI_TRY(settle(run, l));
     TUTTI_TRY(evaluate_weights(run, split, &e));
     run->score.top1 = e.top1;
@@ -294,7 +294,7 @@ static tutti_status save_last(tutti_run *run, loop *l)
 /* Spans in seconds depend on the clock, and clocks differ: rank 0's decides. */
 static tutti_status is_due(tutti_run *run, const tutti_rhythm *rhythm, bool *due)
 {
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     *due = tutti_rhythm_is_due(rhythm, &run->settings.pace, step, tutti_now());
     if (rhythm->every.unit != TUTTI_SPAN_SECONDS || run->me.size == 1) return TUTTI_OK;
     return tutti_comm_broadcast(run->me.comm, 0, due, sizeof *due);
@@ -325,7 +325,7 @@ static tutti_status look(tutti_run *run, loop *l, bool last, bool *best)
 static tutti_status between_steps(tutti_run *run, loop *l)
 {
     bool due = false, best = false;
-    const bool last = tutti_session_steps(run->session) == run->settings.pace.steps;
+    const bool last = tutti_stepper_steps(run->stepper) == run->settings.pace.steps;
     l->stops = last || (l->asked & TUTTI_ASKED_STOP);
     if (run->settings.evaluates) TUTTI_TRY(look(run, l, last, &best));
     if (!run->options->run) return l->stops ? settle(run, l) : TUTTI_OK;
@@ -342,7 +342,7 @@ static tutti_status run_steps(tutti_run *run, loop *l)
     tutti_news news;
     l->stops = tutti_run_is_stale(run);
     if (l->stops) say_stale(run);
-    while (!l->stops && tutti_session_steps(run->session) < run->settings.pace.steps) {
+    while (!l->stops && tutti_stepper_steps(run->stepper) < run->settings.pace.steps) {
         TUTTI_TRY(fatal(run, one_step(run, l, &news)));
         TUTTI_TRY(fatal(run, tutti_claim_check(run->claim)));
         TUTTI_TRY(take_news(run, l, &news));
@@ -367,7 +367,7 @@ static tutti_status move_away(tutti_run *run)
 static tutti_status open_outputs(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
-    const int64_t step = tutti_session_steps(run->session);
+    const int64_t step = tutti_stepper_steps(run->stepper);
     if (run->me.rank != 0) return TUTTI_OK;
     if (o->show)
         TUTTI_TRY(tutti_progress_create(&run->progress, tutti_progress_defaults(o->show),
@@ -384,7 +384,7 @@ static tutti_status open_outputs(tutti_run *run)
 static tutti_status save_beginning(tutti_run *run, loop *l)
 {
     tutti_saving_init(&l->saving, run);
-    if (tutti_session_steps(run->session) || !run->options->run) return TUTTI_OK;
+    if (tutti_stepper_steps(run->stepper) || !run->options->run) return TUTTI_OK;
     TUTTI_TRY(tutti_saving_start(&l->saving, run));
     TUTTI_TRY(tutti_saving_end(&l->saving, run));
     if (!l->saving.owes) return TUTTI_OK;
@@ -404,7 +404,7 @@ static tutti_status flush_rows(tutti_run *run, int tries)
 /* How the run ended, once all is written that can be. */
 static tutti_status conclude(tutti_run *run, const loop *l)
 {
-    const int64_t done = tutti_session_steps(run->session);
+    const int64_t done = tutti_stepper_steps(run->stepper);
     const char *folder = run->options->run;
     const tutti_status rows =
         tutti_comm_agree(run->me.comm, flush_rows(run, l->saving.owes ? 1 : LAST_TRIES));
@@ -429,7 +429,7 @@ static tutti_status end_steps(tutti_run *run, loop *l, tutti_status reason)
     char sentence[1024];
     tutti_news late;
     snprintf(sentence, sizeof sentence, "%s", tutti_message());
-    TUTTI_TRY(tutti_session_settle(run->session, &late));
+    TUTTI_TRY(tutti_stepper_settle(run->stepper, &late));
     if (run->options->run && (reason == TUTTI_OK || reason == TUTTI_DIVERGED))
         TUTTI_TRY(tutti_saving_end(&l->saving, run));
     return reason == TUTTI_OK ? TUTTI_OK : tutti_fail(reason, "%s", sentence);
@@ -443,7 +443,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
               .evaluation.every = run->settings.eval_every,
               .checkpoint.every = run->settings.checkpoint_every,
               .launcher = tutti_launcher_find(),
-              .first_step = tutti_session_steps(run->session)};
+              .first_step = tutti_stepper_steps(run->stepper)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
     tutti_run_show_header(run);
     if (run->me.rank == 0 && *run->settings.note) tutti_info(&run->log, "%s", run->settings.note);
@@ -453,7 +453,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
     tutti_rhythm_mark(&l.checkpoint, run->times.begun);
     TUTTI_TRY(end_steps(run, &l, run_steps(run, &l)));
     const double seconds = tutti_now() - run->times.begun;
-    const int64_t done = tutti_session_steps(run->session), steps = done - l.first_step;
+    const int64_t done = tutti_stepper_steps(run->stepper), steps = done - l.first_step;
     *result = (tutti_train_result){
         .rank = run->me.rank,
         .ranks = run->me.size,

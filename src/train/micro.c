@@ -17,22 +17,22 @@ static bool has_checkpoints(const tutti_run *run)
     return run->options->run && !run->options->checkpoint_sync;
 }
 
-static tutti_status needed(const tutti_run *run, const tutti_session_options *session, int samples,
+static tutti_status needed(const tutti_run *run, const tutti_stepper_options *stepper, int samples,
                            uint64_t *out)
 {
-    tutti_session_options o = *session;
+    tutti_stepper_options o = *stepper;
     o.micro_batch = samples;
-    return tutti_session_measure(&o, has_checkpoints(run), out);
+    return tutti_stepper_measure(&o, has_checkpoints(run), out);
 }
 
 /* Below 'samples' (0: any) the largest number that fits into 'room', or, if none does, the one that
  * takes least; *need is what that is. 0: there is nothing below. */
-static tutti_status find_smaller(const tutti_run *run, const tutti_session_options *session,
+static tutti_status find_smaller(const tutti_run *run, const tutti_stepper_options *stepper,
                                  int samples, uint64_t room, int *out, uint64_t *need)
 {
-    const tutti_sharing sharing = {session->batch, session->grains, run->me.size, 0};
-    const int least = tutti_passes_least(session->net, &sharing);
-    const int share = tutti_ceil_div(session->batch, run->me.size);
+    const tutti_sharing sharing = {stepper->batch, stepper->grains, run->me.size, 0};
+    const int least = tutti_passes_least(stepper->net, &sharing);
+    const int share = tutti_ceil_div(stepper->batch, run->me.size);
     int at = least;
     if (!samples || samples > share) samples = share;
     while (2 * at < samples) at *= 2;
@@ -40,7 +40,7 @@ static tutti_status find_smaller(const tutti_run *run, const tutti_session_optio
     *need = UINT64_MAX;
     for (; at >= least && at<samples && * need> room; at /= 2) {
         uint64_t bytes;
-        TUTTI_TRY(needed(run, session, at, &bytes));
+        TUTTI_TRY(needed(run, stepper, at, &bytes));
         if (bytes >= *need) continue;
         *need = bytes;
         *out = at;
@@ -49,13 +49,13 @@ static tutti_status find_smaller(const tutti_run *run, const tutti_session_optio
 }
 
 /* "--micro-batch 16 would take about 1.2 GiB": less than 'room', or what comes closest. */
-static tutti_status advise(const tutti_run *run, const tutti_session_options *session,
+static tutti_status advise(const tutti_run *run, const tutti_stepper_options *stepper,
                            uint64_t room, char *out, size_t size)
 {
     uint64_t need = 0;
     int smaller;
     char bytes[32];
-    TUTTI_TRY(find_smaller(run, session, session->micro_batch, room, &smaller, &need));
+    TUTTI_TRY(find_smaller(run, stepper, stepper->micro_batch, room, &smaller, &need));
     tutti_format_bytes(bytes, (double)need);
     if (smaller && need <= room)
         snprintf(out, size, "--micro-batch %d would take about %s", smaller, bytes);
@@ -68,31 +68,31 @@ static tutti_status advise(const tutti_run *run, const tutti_session_options *se
     return TUTTI_OK;
 }
 
-static tutti_status warn(const tutti_run *run, const tutti_session_options *session,
+static tutti_status warn(const tutti_run *run, const tutti_stepper_options *stepper,
                          const char *wanted, const char *free)
 {
     char advice[200];
-    TUTTI_TRY(advise(run, session, run->room, advice, sizeof advice));
+    TUTTI_TRY(advise(run, stepper, run->room, advice, sizeof advice));
     tutti_warn(&run->log, "this takes about %s on a rank, but only %s are free: %s", wanted, free,
                advice);
     return TUTTI_OK;
 }
 
 /* What this rank would like. */
-static tutti_status choose_alone(tutti_run *run, const tutti_session_options *session)
+static tutti_status choose_alone(tutti_run *run, const tutti_stepper_options *stepper)
 {
     const tutti_room found = tutti_room_find("");
     char wanted[32], free[32];
     uint64_t need, smaller_need = UINT64_MAX;
     int smaller = 0;
     run->room = tutti_room_of(&found, tutti_comm_local_size(run->me.comm));
-    TUTTI_TRY(needed(run, session, session->micro_batch, &need));
+    TUTTI_TRY(needed(run, stepper, stepper->micro_batch, &need));
     if (need <= run->room) return TUTTI_OK;
     tutti_format_bytes(wanted, (double)need);
     tutti_format_bytes(free, (double)run->room);
-    if (!session->micro_batch)
-        TUTTI_TRY(find_smaller(run, session, 0, run->room, &smaller, &smaller_need));
-    if (smaller_need > run->room) TUTTI_TRY(warn(run, session, wanted, free));
+    if (!stepper->micro_batch)
+        TUTTI_TRY(find_smaller(run, stepper, 0, run->room, &smaller, &smaller_need));
+    if (smaller_need > run->room) TUTTI_TRY(warn(run, stepper, wanted, free));
     if (smaller_need >= need) return TUTTI_OK;
     run->micro_batch = smaller;
     snprintf(run->micro_note, sizeof run->micro_note,
@@ -112,19 +112,19 @@ static tutti_status take_least(tutti_run *run)
     return s;
 }
 
-tutti_status tutti_run_choose_micro_batch(tutti_run *run, const tutti_session_options *session)
+tutti_status tutti_run_choose_micro_batch(tutti_run *run, const tutti_stepper_options *stepper)
 {
     tutti_comm *comm = run->me.comm;
-    run->micro_batch = session->micro_batch;
-    TUTTI_TRY(tutti_comm_agree(comm, choose_alone(run, session)));
-    if (session->micro_batch) return TUTTI_OK;
+    run->micro_batch = stepper->micro_batch;
+    TUTTI_TRY(tutti_comm_agree(comm, choose_alone(run, stepper)));
+    if (stepper->micro_batch) return TUTTI_OK;
     return take_least(run);
 }
 
 /* What was found to be free was not enough, or a little too optimistic. */
 static tutti_status advise_after(const tutti_run *run, char *out, size_t size)
 {
-    tutti_session_options o = tutti_run_session_options(run, false);
+    tutti_stepper_options o = tutti_run_stepper_options(run, false);
     uint64_t need;
     o.micro_batch = run->micro_batch;
     TUTTI_TRY(needed(run, &o, o.micro_batch, &need));

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "format/json.h"
-#include "step/session.h"
+#include "step/stepper.h"
 
 typedef enum { WHOLE, LONG, REAL, SWITCH, TEXT, NAME } value_type;
 

@@ -24,13 +24,13 @@ typedef struct asking {
 static const float *probabilities(const tutti_run *run, int sample)
 {
     const size_t row = tutti_round_up((size_t)tutti_net_classes(run->net), TUTTI_BLOCK);
-    return tutti_model_probabilities(tutti_session_model(run->session)) + (size_t)sample * row;
+    return tutti_model_probabilities(tutti_stepper_model(run->stepper)) + (size_t)sample * row;
 }
 
 static tutti_status answer_held(asking *a)
 {
     if (!a->held) return TUTTI_OK;
-    tutti_model *model = tutti_session_model(a->run->session);
+    tutti_model *model = tutti_stepper_model(a->run->stepper);
     TUTTI_TRY(tutti_model_evaluate(model, a->held, a->samples, NULL));
     for (int i = 0; i < a->held; i++)
         TUTTI_TRY(tutti_answers_add(a->answers, a->names[i], 0, probabilities(a->run, i)));
@@ -89,7 +89,7 @@ static tutti_status ask_files(asking *a, const tutti_question *question)
 
 static tutti_status answer_batch(asking *a, const tutti_batch *batch)
 {
-    tutti_model *model = tutti_session_model(a->run->session);
+    tutti_model *model = tutti_stepper_model(a->run->stepper);
     TUTTI_TRY(tutti_model_evaluate(model, batch->count, batch->samples, NULL));
     for (int i = 0; i < batch->count; i++) {
         const bool is_damaged = batch->labels[i] == TUTTI_LABEL_NONE;

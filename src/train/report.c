@@ -21,7 +21,7 @@ static void describe_ranks(const tutti_run *run, char *out, size_t size)
     else
         snprintf(out, size, "%d ranks x %d thread%s, %s kernels, %s%s", run->me.size, threads,
                  threads > 1 ? "s" : "", run->me.exec.row->name, tutti_comm_library(),
-                 tutti_session_shares_memory(run->session) ? ", parameters in common memory" : "");
+                 tutti_stepper_shares_memory(run->stepper) ? ", parameters in common memory" : "");
 }
 
 static void describe_plan(const tutti_run *run, char *out, size_t size)
@@ -39,7 +39,7 @@ static void describe_plan(const tutti_run *run, char *out, size_t size)
 
 static void describe_batch(const tutti_run *run, char *out, size_t size)
 {
-    const tutti_model *model = tutti_session_model(run->session);
+    const tutti_model *model = tutti_stepper_model(run->stepper);
     const bool is_told = *run->micro_note;
     char passes[64] = "";
     if (tutti_model_passes(model) > 1)
@@ -103,7 +103,7 @@ void tutti_run_show_header(tutti_run *run)
     snprintf(length, sizeof length, "%lld steps, %.4g epochs, seed %llu%s",
              (long long)s->pace.steps,
              (double)(s->pace.steps * s->pace.batch) / (double)s->pace.samples,
-             (unsigned long long)s->seed, tutti_session_steps(run->session) ? ", resumed" : "");
+             (unsigned long long)s->seed, tutti_stepper_steps(run->stepper) ? ", resumed" : "");
     const tutti_progress_fact facts[] = {
         {"net", net},
         {"data", data},
@@ -124,8 +124,8 @@ void tutti_run_show_header(tutti_run *run)
 
 tutti_layer_report tutti_run_layer(const tutti_run *run, int layer)
 {
-    tutti_layer_report r = {.times = tutti_model_times(tutti_session_model(run->session), layer),
-                            .traffic = tutti_session_traffic(run->session, layer)};
+    tutti_layer_report r = {.times = tutti_model_times(tutti_stepper_model(run->stepper), layer),
+                            .traffic = tutti_stepper_traffic(run->stepper, layer)};
     r.traffic.exposed += r.times.move;
     return r;
 }
@@ -152,7 +152,7 @@ static void report_layer(tutti_run *run, int layer, double steps)
              run->net->layers[layer].name, c->forward / steps, c->backward_weights / steps,
              c->backward_data / steps, w->busy / steps, w->exposed / steps,
              (double)w->bytes / steps);
-    tutti_metrics_write_json(run->metrics, tutti_session_steps(run->session), "layer", fields);
+    tutti_metrics_write_json(run->metrics, tutti_stepper_steps(run->stepper), "layer", fields);
 }
 
 typedef struct rank_report {
@@ -161,7 +161,7 @@ typedef struct rank_report {
 
 static tutti_status report_ranks(tutti_run *run, double steps)
 {
-    const double computed = tutti_session_computed(run->session);
+    const double computed = tutti_stepper_computed(run->stepper);
     rank_report mine = {computed, run->times.stepping - computed}, *all = NULL;
     if (run->me.size == 1) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&all, (size_t)run->me.size, sizeof *all));
@@ -184,7 +184,7 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     const double rate = (double)(steps * run->settings.batch) / run->times.stepping;
-    const int64_t done = tutti_session_steps(run->session), all = run->settings.pace.steps;
+    const int64_t done = tutti_stepper_steps(run->stepper), all = run->settings.pace.steps;
     char how[64] = "done";
     if (done < all)
         snprintf(how, sizeof how, "stopped at step %lld of %lld", (long long)done, (long long)all);
@@ -218,7 +218,7 @@ tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)
     if (!steps && !tutti_run_is_stale(run))
         tutti_progress_say(run->progress,
                            "already done: %lld steps; give more --steps or --epochs to go on",
-                           (long long)tutti_session_steps(run->session));
+                           (long long)tutti_stepper_steps(run->stepper));
     if (steps) {
         tutti_progress_say(run->progress, "  %-*s %9s %9s %9s %9s %9s  %s",
                            tutti_net_name_width(run->net, 12), "ms a step", "forward", "weights",

@@ -198,17 +198,17 @@ static tutti_status choose_plan(tutti_run *run)
 /* Collective. Whether a step takes several passes is known when its plan is. */
 static tutti_status choose_micro_batch(tutti_run *run)
 {
-    const tutti_session_options o = tutti_run_session_options(run, false);
+    const tutti_stepper_options o = tutti_run_stepper_options(run, false);
     TUTTI_TRY(tutti_run_choose_micro_batch(run, &o));
     if (run->micro_batch == o.micro_batch) return TUTTI_OK;
     const tutti_plan_question question = plan_question(run, run->micro_batch);
     return tutti_forecast_again(&run->forecast, &question);
 }
 
-tutti_session_options tutti_run_session_options(const tutti_run *run, bool evaluates_only)
+tutti_stepper_options tutti_run_stepper_options(const tutti_run *run, bool evaluates_only)
 {
     const tutti_settings *s = &run->settings;
-    return (tutti_session_options){
+    return (tutti_stepper_options){
         .comm = run->me.comm,
         .net = run->net,
         .exec = run->me.exec,
@@ -236,12 +236,12 @@ tutti_session_options tutti_run_session_options(const tutti_run *run, bool evalu
 }
 
 /* Collective. */
-static tutti_status create_session(tutti_run *run, bool evaluates_only)
+static tutti_status create_stepper(tutti_run *run, bool evaluates_only)
 {
     if (!evaluates_only) TUTTI_TRY(choose_micro_batch(run));
-    tutti_session_options o = tutti_run_session_options(run, evaluates_only);
+    tutti_stepper_options o = tutti_run_stepper_options(run, evaluates_only);
     o.micro_batch = run->micro_batch;
-    return tutti_session_create(&run->session, &o);
+    return tutti_stepper_create(&run->stepper, &o);
 }
 
 static tutti_status init_model(tutti_run *run)
@@ -253,7 +253,7 @@ static tutti_status init_model(tutti_run *run)
     for (int i = 0; tutti_init_words[i]; i++)
         if (strlen(tutti_init_words[i]) == length && !strncmp(tutti_init_words[i], text, length) &&
             (!end || (!*end && std > 0 && i == TUTTI_INIT_GAUSSIAN))) {
-            tutti_model_init(tutti_session_model(run->session), (uint64_t)run->settings.seed,
+            tutti_model_init(tutti_stepper_model(run->stepper), (uint64_t)run->settings.seed,
                              (tutti_init)i, (float)std);
             return TUTTI_OK;
         }
@@ -263,7 +263,7 @@ static tutti_status init_model(tutti_run *run)
 
 static tutti_status open_loader(tutti_run *run)
 {
-    const tutti_model *model = tutti_session_model(run->session);
+    const tutti_model *model = tutti_stepper_model(run->stepper);
     tutti_loader_options o = tutti_loader_defaults();
     if (run->settings.evaluates && tutti_data_count(run->data, tutti_run_judge(run)) < 1)
         return tutti_fail(TUTTI_DATA,
@@ -275,7 +275,7 @@ static tutti_status open_loader(tutti_run *run)
     o.end = o.first + tutti_model_samples(model);
     o.seed = (uint64_t)run->settings.seed;
     o.shuffle = run->settings.shuffle;
-    o.step = tutti_session_steps(run->session);
+    o.step = tutti_stepper_steps(run->stepper);
     o.threads = run->options->data_threads;
     return tutti_loader_create(&run->loader, run->data, &o);
 }
@@ -295,7 +295,7 @@ static tutti_status open_keeper(tutti_run *run, bool evaluates_only)
     const tutti_train_options *o = run->options;
     if (!o->run && !o->weights && !o->resume) return TUTTI_OK;
     const tutti_log *log = run->me.rank ? NULL : &run->log; /* all would say the same */
-    TUTTI_TRY(tutti_keeper_create(&run->keeper, &run->me, run->session, log));
+    TUTTI_TRY(tutti_keeper_create(&run->keeper, &run->me, run->stepper, log));
     return evaluates_only ? TUTTI_OK : describe(run);
 }
 
@@ -317,7 +317,7 @@ static tutti_status prepare_training(tutti_run *run)
     mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, o->rename, false));
-    tutti_session_begin_average(run->session);
+    tutti_stepper_begin_average(run->stepper);
     TUTTI_TRY(tutti_run_resume(run));
     return tutti_comm_agree(run->me.comm, open_loader(run));
 }
@@ -364,7 +364,7 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
     if (!evaluates_only) TUTTI_TRY(choose_plan(run));
     believe_measurement(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_trace(run)));
-    TUTTI_TRY(create_session(run, evaluates_only));
+    TUTTI_TRY(create_stepper(run, evaluates_only));
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_keeper(run, evaluates_only)));
     return evaluates_only ? TUTTI_OK : prepare_training(run);
 }
@@ -401,7 +401,7 @@ void tutti_run_close(tutti_run *run)
     tutti_keeper_destroy(&run->keeper); /* its thread looks after the metrics */
     tutti_metrics_close(&run->metrics);
     tutti_loader_destroy(&run->loader);
-    tutti_session_destroy(&run->session);
+    tutti_stepper_destroy(&run->stepper);
     tutti_trace_destroy(&run->trace);
     tutti_forecast_deinit(&run->forecast);
     tutti_data_close(&run->data);

@@ -1,6 +1,6 @@
 /* A run: everything a rank needs to train, test or predict, put together.
  *
- *   run.c           opens and closes it: rank, net, data, plan, session
+ *   run.c           opens and closes it: rank, net, data, plan, stepper
  *   plan_choice.c   the plan, and what is expected of it
  *   micro.c         how many samples are in memory at a time
  *   loop.c          steps, and what is due between them
@@ -30,7 +30,7 @@
 #include "format/metrics.h"
 #include "format/trace.h"
 #include "step/rank.h"
-#include "step/session.h"
+#include "step/stepper.h"
 #include "train/about.h"
 #include "train/class_weights.h"
 #include "train/options.h"
@@ -88,7 +88,7 @@ typedef struct tutti_run {
     int micro_batch;         /* samples in memory at a time; 0: all that this rank has of a step */
     char micro_note[128];    /* why, where that was not asked for */
     uint64_t room; /* bytes that were free for this rank before it trained; 0: not known */
-    tutti_session *session;
+    tutti_stepper *stepper;
     tutti_keeper *keeper; /* NULL where nothing is read or written */
     tutti_score score;
     tutti_metrics *metrics;
@@ -105,8 +105,8 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
                             tutti_run_use use) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
 
-/* What its session is created with, but for run->micro_batch. */
-tutti_session_options tutti_run_session_options(const tutti_run *run, bool evaluates_only);
+/* What its stepper is created with, but for run->micro_batch. */
+tutti_stepper_options tutti_run_stepper_options(const tutti_run *run, bool evaluates_only);
 
 /* The part of the FMA peak that so many samples a second take, of the operations that are really
  * made. More than all of it shows that the peak was measured too low, on a busy machine, and raises
@@ -136,7 +136,7 @@ const char *tutti_run_class_name(const tutti_run *run, int output);
 
 /* ---- checkpoints.c ---- */
 
-/* Collective. The session is settled. */
+/* Collective. The stepper is settled. */
 tutti_status tutti_run_save(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* The checkpoint with the best evaluation so far; -1: there is none. */
@@ -151,7 +151,7 @@ tutti_status tutti_run_find(tutti_run *run) TUTTI_MUST_CHECK;
 /* Is what was found still this run, as it was resolved? Notes what changes. */
 tutti_status tutti_run_compare_options(tutti_run *run) TUTTI_MUST_CHECK;
 
-/* Collective. The session goes on with what was found, if anything. */
+/* Collective. The stepper goes on with what was found, if anything. */
 tutti_status tutti_run_resume(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* Collective. The weights that --weights names, all of them. */
@@ -191,10 +191,10 @@ tutti_status tutti_figures_show(const tutti_run *run, const tutti_evaluation *ev
 
 /* ---- micro.c ---- */
 
-/* Collective. Sets micro_batch for a session that would otherwise be created with these options. A
+/* Collective. Sets micro_batch for a stepper that would otherwise be created with these options. A
  * warning says when it will hardly fit. */
 tutti_status tutti_run_choose_micro_batch(tutti_run *run,
-                                          const tutti_session_options *session) TUTTI_MUST_CHECK;
+                                          const tutti_stepper_options *stepper) TUTTI_MUST_CHECK;
 
 /* A run that trains and failed for want of memory, on any rank: the same failure, and which
  * --micro-batch would do. Any other status stays. */

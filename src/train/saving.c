@@ -17,7 +17,7 @@ void tutti_saving_init(tutti_saving *saving, const tutti_run *run)
     *saving = (tutti_saving){.retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
                              .kept_top1 = run->score.best_top1,
                              .kept_step = run->score.best_step};
-    if (tutti_session_steps(run->session)) tutti_signals_keep(tutti_session_steps(run->session));
+    if (tutti_stepper_steps(run->stepper)) tutti_signals_keep(tutti_stepper_steps(run->stepper));
 }
 
 unsigned tutti_saving_bits(const tutti_run *run)
@@ -96,7 +96,7 @@ tutti_status tutti_saving_start(tutti_saving *saving, tutti_run *run)
     TUTTI_TRY(wait_for_the_last(saving, run));
     saving->sent_top1 = run->score.best_top1;
     saving->sent_step = run->score.best_step;
-    saving->sent = tutti_session_steps(run->session);
+    saving->sent = tutti_stepper_steps(run->stepper);
     saving->began = tutti_now();
     tutti_rhythm_mark(&saving->retry, tutti_now());
     const tutti_status s = tutti_run_save(run);

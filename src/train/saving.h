@@ -26,7 +26,7 @@ void tutti_saving_init(tutti_saving *saving, const tutti_run *run);
 /* What a rank says of its checkpoint in its notes, beside the requests it heard (signals.h). */
 unsigned tutti_saving_bits(const tutti_run *run);
 
-/* Collective. The session is settled. Waits for the one before. */
+/* Collective. The stepper is settled. Waits for the one before. */
 tutti_status tutti_saving_start(tutti_saving *saving, tutti_run *run) TUTTI_MUST_CHECK;
 
 /* Collective. Waits for the one being written, if there is one. */

@@ -85,7 +85,7 @@ def record(folder):
         print(*(f"{value}  {name}\n" for name, value in found.items()), sep="", end="", flush=True)
     moved = [name for name in old if name in new and old[name] != new[name]]
     if moved and "arithmetic" not in moved:
-        print(f"bits of {', '.join(moved)} move: raise TUTTI_ARITHMETIC (src/step/session.h) first")
+        print(f"bits of {', '.join(moved)} move: raise TUTTI_ARITHMETIC (src/step/stepper.h) first")
         return 1
     RECORD.write_text("".join(f"{value}  {name}\n" for name, value in new.items()))
     return 0

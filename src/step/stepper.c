@@ -1,4 +1,4 @@
-#include "step/session.h"
+#include "step/stepper.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -8,14 +8,14 @@
 
 /* Collective. Simulated ranks are one process, which a failure of one ends: messages would only
  * shift the moment at which each begins. */
-static tutti_status agree(const tutti_session_options *o, tutti_status mine)
+static tutti_status agree(const tutti_stepper_options *o, tutti_status mine)
 {
     return o->stand_in ? mine : tutti_comm_agree(o->comm, mine);
 }
 
-tutti_model_options tutti_session_model_options(tutti_session *s)
+tutti_model_options tutti_stepper_model_options(tutti_stepper *s)
 {
-    const tutti_session_options *o = &s->options;
+    const tutti_stepper_options *o = &s->options;
     return (tutti_model_options){
         .row = o->exec.row,
         .team = o->exec.team,
@@ -38,9 +38,9 @@ tutti_model_options tutti_session_model_options(tutti_session *s)
 
 /* Ranks of one host that hold the same parameters hold them once, unless messages are asked for
  * by the name of an algorithm. */
-static bool may_share(const tutti_session *s)
+static bool may_share(const tutti_stepper *s)
 {
-    const tutti_session_options *o = &s->options;
+    const tutti_stepper_options *o = &s->options;
     if (o->forward_only || o->stand_in || o->part_reduce || o->part_broadcast) return false;
     for (int i = 0; o->groups && i < o->net->layer_count; i++)
         if (o->groups[i] && o->groups[i] != s->size) return false;
@@ -48,18 +48,18 @@ static bool may_share(const tutti_session *s)
 }
 
 /* Collective. */
-static tutti_status share_memory(tutti_session *s)
+static tutti_status share_memory(tutti_stepper *s)
 {
     tutti_model_bytes bytes = {0};
     if (!may_share(s)) return TUTTI_OK;
-    const tutti_model_options o = tutti_session_model_options(s);
+    const tutti_model_options o = tutti_stepper_model_options(s);
     TUTTI_TRY(tutti_comm_agree(s->options.comm, tutti_model_measure(&bytes, s->options.net, &o)));
     return tutti_common_create(&s->common, s->options.comm, bytes.parameters, bytes.gradients);
 }
 
-static tutti_status create_model(tutti_session *s)
+static tutti_status create_model(tutti_stepper *s)
 {
-    tutti_model_options o = tutti_session_model_options(s);
+    tutti_model_options o = tutti_stepper_model_options(s);
     if (s->common) {
         o.parameters = tutti_common_whole(s->common);
         o.gradients = tutti_common_own(s->common);
@@ -68,7 +68,7 @@ static tutti_status create_model(tutti_session *s)
 }
 
 /* In this order on all ranks: exchanges are known to the others by their number. */
-static tutti_status create_exchanges(tutti_session *s)
+static tutti_status create_exchanges(tutti_stepper *s)
 {
     TUTTI_TRY(tutti_sync_create(s));
     TUTTI_TRY(tutti_moves_create(s));
@@ -76,7 +76,7 @@ static tutti_status create_exchanges(tutti_session *s)
     return tutti_pulse_create(s);
 }
 
-static tutti_status create_parts(tutti_session *s)
+static tutti_status create_parts(tutti_stepper *s)
 {
     TUTTI_TRY(share_memory(s));
     TUTTI_TRY(agree(&s->options, create_model(s)));
@@ -84,22 +84,22 @@ static tutti_status create_parts(tutti_session *s)
     return agree(&s->options, create_exchanges(s));
 }
 
-tutti_status tutti_session_create(tutti_session **out, const tutti_session_options *options)
+tutti_status tutti_stepper_create(tutti_stepper **out, const tutti_stepper_options *options)
 {
-    tutti_session *session = NULL;
-    TUTTI_TRY(agree(options, tutti_alloc(&session, 1, sizeof *session)));
-    session->options = *options;
-    session->rank = tutti_comm_rank(options->comm);
-    session->size = tutti_comm_size(options->comm);
-    const tutti_status s = create_parts(session);
-    if (s == TUTTI_OK) *out = session;
-    else tutti_session_destroy(&session);
+    tutti_stepper *stepper = NULL;
+    TUTTI_TRY(agree(options, tutti_alloc(&stepper, 1, sizeof *stepper)));
+    stepper->options = *options;
+    stepper->rank = tutti_comm_rank(options->comm);
+    stepper->size = tutti_comm_size(options->comm);
+    const tutti_status s = create_parts(stepper);
+    if (s == TUTTI_OK) *out = stepper;
+    else tutti_stepper_destroy(&stepper);
     return s;
 }
 
-void tutti_session_destroy(tutti_session **session)
+void tutti_stepper_destroy(tutti_stepper **stepper)
 {
-    tutti_session *s = *session;
+    tutti_stepper *s = *stepper;
     if (!s) return;
     tutti_pulse_destroy(&s->pulse);
     tutti_divisor_destroy(&s->divisor);
@@ -107,12 +107,12 @@ void tutti_session_destroy(tutti_session **session)
     tutti_sync_destroy(s);
     tutti_model_destroy(&s->model);
     tutti_free(s);
-    *session = NULL;
+    *stepper = NULL;
 }
 
 /* ---- steps ---- */
 
-tutti_status tutti_session_step(tutti_session *s, const tutti_samples *samples, double lr,
+tutti_status tutti_stepper_step(tutti_stepper *s, const tutti_samples *samples, double lr,
                                 tutti_note mine, tutti_news *news)
 {
     const double start = tutti_now();
@@ -127,7 +127,7 @@ tutti_status tutti_session_step(tutti_session *s, const tutti_samples *samples, 
     return tutti_pulse_beat(s, mine, news);
 }
 
-tutti_status tutti_session_settle(tutti_session *s, tutti_news *news)
+tutti_status tutti_stepper_settle(tutti_stepper *s, tutti_news *news)
 {
     TUTTI_TRY(tutti_sync_settle(s));
     return tutti_pulse_flush(s, news);
@@ -135,39 +135,39 @@ tutti_status tutti_session_settle(tutti_session *s, tutti_news *news)
 
 /* ---- questions ---- */
 
-tutti_model *tutti_session_model(tutti_session *session)
+tutti_model *tutti_stepper_model(tutti_stepper *stepper)
 {
-    return session->model;
+    return stepper->model;
 }
 
-const tutti_chosen_optimizer *tutti_session_optimizer(const tutti_session *session)
+const tutti_chosen_optimizer *tutti_stepper_optimizer(const tutti_stepper *stepper)
 {
-    return &session->options.optimizer;
+    return &stepper->options.optimizer;
 }
 
-bool tutti_session_shares_memory(const tutti_session *session)
+bool tutti_stepper_shares_memory(const tutti_stepper *stepper)
 {
-    return session->common != NULL;
+    return stepper->common != NULL;
 }
 
-int64_t tutti_session_steps(const tutti_session *session)
+int64_t tutti_stepper_steps(const tutti_stepper *stepper)
 {
-    return session->step;
+    return stepper->step;
 }
 
-void tutti_session_begin_at(tutti_session *session, int64_t step)
+void tutti_stepper_begin_at(tutti_stepper *stepper, int64_t step)
 {
-    session->step = step;
+    stepper->step = step;
 }
 
-double tutti_session_exposed(const tutti_session *session)
+double tutti_stepper_exposed(const tutti_stepper *stepper)
 {
-    return session->exposed;
+    return stepper->exposed;
 }
 
-double tutti_session_computed(const tutti_session *session)
+double tutti_stepper_computed(const tutti_stepper *stepper)
 {
-    return session->computed;
+    return stepper->computed;
 }
 
 static void add_exchange(tutti_traffic *t, const tutti_exchange *e)
@@ -178,7 +178,7 @@ static void add_exchange(tutti_traffic *t, const tutti_exchange *e)
     t->bytes += s.bytes_sent;
 }
 
-tutti_traffic tutti_session_traffic(const tutti_session *s, int layer)
+tutti_traffic tutti_stepper_traffic(const tutti_stepper *s, int layer)
 {
     tutti_traffic t = {0};
     for (int i = 0; i < s->sync_count; i++) {
@@ -196,7 +196,7 @@ tutti_traffic tutti_session_traffic(const tutti_session *s, int layer)
 }
 
 /* Of a layer that exchanges nothing: without parameters, or frozen, then no strip and no states. */
-static tutti_holding unsynced_holding(const tutti_session *s, int layer)
+static tutti_holding unsynced_holding(const tutti_stepper *s, int layer)
 {
     if (!tutti_model_region(s->model, layer).count) return (tutti_holding){0};
     const int groups = s->options.groups ? s->options.groups[layer] : 0;
@@ -206,7 +206,7 @@ static tutti_holding unsynced_holding(const tutti_session *s, int layer)
                            .place = s->rank / (s->size / holders)};
 }
 
-tutti_holding tutti_session_holding(const tutti_session *s, int layer)
+tutti_holding tutti_stepper_holding(const tutti_stepper *s, int layer)
 {
     if (!s->sync_of) return (tutti_holding){0};
     if (s->sync_of[layer] < 0) return unsynced_holding(s, layer);

@@ -1,16 +1,16 @@
-/* A session: a net trained by all ranks together, one step after another. It owns the model and
+/* A stepper: a net trained by all ranks together, one step after another. It owns the model and
  * keeps its parameters the same everywhere, behind the computing; it knows no data sets, plans,
  * files or runs. A loop of one's own over it:
  *
- *     tutti_session_create(&session, &options);
- *     tutti_model_init(tutti_session_model(session), seed, TUTTI_INIT_AUTO, 0);
- *     while (...) tutti_session_step(session, &samples, lr, (tutti_note){0}, &news);
- *     tutti_session_settle(session, &news);
- *     tutti_session_destroy(&session);
+ *     tutti_stepper_create(&stepper, &options);
+ *     tutti_model_init(tutti_stepper_model(stepper), seed, TUTTI_INIT_AUTO, 0);
+ *     while (...) tutti_stepper_step(stepper, &samples, lr, (tutti_note){0}, &news);
+ *     tutti_stepper_settle(stepper, &news);
+ *     tutti_stepper_destroy(&stepper);
  *
  * Inside the room (parts.h):
  *
- *   session.c         the parts together: a step, questions
+ *   stepper.c         the parts together: a step, questions
  *   footprint.c       the memory it takes
  *   sync.c            each layer's parameters: the model's hooks and the exchanges behind them
  *   update.c          how parameters follow their gradient
@@ -20,8 +20,8 @@
  *   divisor.c         what the loss is divided by where classes have weights
  *   gather.c          a few doubles of every rank, on all ranks
  *   pulse.c           what ranks tell each other about a step, one step later */
-#ifndef TUTTI_STEP_SESSION_H
-#define TUTTI_STEP_SESSION_H
+#ifndef TUTTI_STEP_STEPPER_H
+#define TUTTI_STEP_STEPPER_H
 
 #include "comm/comm.h"
 #include "format/trace.h"
@@ -32,10 +32,10 @@
 #define TUTTI_PRECISION "fp32"
 enum { TUTTI_ARITHMETIC = 1 };
 
-typedef struct tutti_session tutti_session;
+typedef struct tutti_stepper tutti_stepper;
 
-/* All pointers are borrowed and must outlive the session. */
-typedef struct tutti_session_options {
+/* All pointers are borrowed and must outlive the stepper. */
+typedef struct tutti_stepper_options {
     tutti_comm *comm;
     const tutti_net *net;
     tutti_exec exec;
@@ -58,17 +58,17 @@ typedef struct tutti_session_options {
     tutti_trace *trace;                       /* NULL: none */
     const tutti_stand_in *stand_in;           /* a simulator's; NULL computes */
     bool forward_only; /* no steps: a model without gradients and exchanges, much less memory */
-} tutti_session_options;
+} tutti_stepper_options;
 
-/* About what such a session takes to train on this rank, with the samples that are read ahead for
+/* About what such a stepper takes to train on this rank, with the samples that are read ahead for
  * it, in bytes, without taking it; 'saves': with the copy that checkpoints are written from. */
-tutti_status tutti_session_measure(const tutti_session_options *options, bool saves,
+tutti_status tutti_stepper_measure(const tutti_stepper_options *options, bool saves,
                                    uint64_t *bytes) TUTTI_MUST_CHECK;
 
 /* Collective. Parameters are zero. */
-tutti_status tutti_session_create(tutti_session **out,
-                                  const tutti_session_options *options) TUTTI_MUST_CHECK;
-void tutti_session_destroy(tutti_session **session); /* settled, or after a failure */
+tutti_status tutti_stepper_create(tutti_stepper **out,
+                                  const tutti_stepper_options *options) TUTTI_MUST_CHECK;
+void tutti_stepper_destroy(tutti_stepper **stepper); /* settled, or after a failure */
 
 /* What this rank brings into a step: its samples, as tutti_model_train and tutti_model_mix want
  * them. */
@@ -101,35 +101,35 @@ typedef struct tutti_news {
 
 /* Collective. One step with learning rate 'lr'. *news is of the step before. A failure on one rank
  * leaves the others waiting. */
-tutti_status tutti_session_step(tutti_session *session, const tutti_samples *samples, double lr,
+tutti_status tutti_stepper_step(tutti_stepper *stepper, const tutti_samples *samples, double lr,
                                 tutti_note mine, tutti_news *news) TUTTI_MUST_CHECK;
 
 /* Collective. Waits for all that steps have begun, parameters and news: before they are read, and
  * before anything is taken apart. *news is of the last step, unless it was told already. */
-tutti_status tutti_session_settle(tutti_session *session, tutti_news *news) TUTTI_MUST_CHECK;
+tutti_status tutti_stepper_settle(tutti_stepper *stepper, tutti_news *news) TUTTI_MUST_CHECK;
 
-tutti_model *tutti_session_model(tutti_session *session);
-const tutti_chosen_optimizer *tutti_session_optimizer(const tutti_session *session);
-bool tutti_session_shares_memory(const tutti_session *session); /* parameters in common memory */
+tutti_model *tutti_stepper_model(tutti_stepper *stepper);
+const tutti_chosen_optimizer *tutti_stepper_optimizer(const tutti_stepper *stepper);
+bool tutti_stepper_shares_memory(const tutti_stepper *stepper); /* parameters in common memory */
 
 /* With an average of the parameters, which follows every step: it begins as what the parameters are
  * now. Running statistics are averaged like all others, as timm and torchvision do; minibatches
  * counted, and what is never updated, are the parameters' own. */
-bool tutti_session_has_average(const tutti_session *session);
-void tutti_session_begin_average(tutti_session *session);
+bool tutti_stepper_has_average(const tutti_stepper *stepper);
+void tutti_stepper_begin_average(tutti_stepper *stepper);
 
-/* Collective. The session is settled. The parameters and their average change places, on all ranks:
+/* Collective. The stepper is settled. The parameters and their average change places, on all ranks:
  * to evaluate the average, and back again before the next step. */
-tutti_status tutti_session_swap_average(tutti_session *session) TUTTI_MUST_CHECK;
+tutti_status tutti_stepper_swap_average(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 
-/* Steps done. A session that goes on with parameters of an earlier one begins at its number. */
-int64_t tutti_session_steps(const tutti_session *session);
-void tutti_session_begin_at(tutti_session *session, int64_t step);
+/* Steps done. A stepper that goes on with parameters of an earlier one begins at its number. */
+int64_t tutti_stepper_steps(const tutti_stepper *stepper);
+void tutti_stepper_begin_at(tutti_stepper *stepper, int64_t step);
 
 /* Seconds this rank waited for communication since its last step began, and seconds it computed in
  * all steps. */
-double tutti_session_exposed(const tutti_session *session);
-double tutti_session_computed(const tutti_session *session);
+double tutti_stepper_exposed(const tutti_stepper *stepper);
+double tutti_stepper_computed(const tutti_stepper *stepper);
 
 /* What a layer has exchanged so far on this rank: parameters and moves. Layer -1: all. */
 typedef struct tutti_traffic {
@@ -137,9 +137,9 @@ typedef struct tutti_traffic {
     double exposed; /* seconds waited for parameters; the model's times have those for moves */
     uint64_t bytes; /* sent */
 } tutti_traffic;
-tutti_traffic tutti_session_traffic(const tutti_session *session, int layer);
+tutti_traffic tutti_stepper_traffic(const tutti_stepper *stepper, int layer);
 
-/* What this rank keeps of a layer's parameters. A settled session's may be read and written. */
+/* What this rank keeps of a layer's parameters. A settled stepper's may be read and written. */
 typedef struct tutti_holding {
     tutti_region region;            /* count 0: the layer has none */
     const tutti_group *across;      /* the ranks that hold the same features; NULL: all ranks */
@@ -148,6 +148,6 @@ typedef struct tutti_holding {
     float *state[TUTTI_MAX_STATES]; /* of the strip, the optimizer's; NULL: it has none */
     float *average;                 /* of the strip; NULL: none is kept */
 } tutti_holding;
-tutti_holding tutti_session_holding(const tutti_session *session, int layer);
+tutti_holding tutti_stepper_holding(const tutti_stepper *stepper, int layer);
 
 #endif
