@@ -56,6 +56,7 @@ static void the_zoo_has_the_published_sizes(void **state)
         {"convnext-tiny", 28589128, 0, 0, 1000},
         {"resnet-cifar", 272474, 0, 0, 10},
         {"resnet9", 6573120, 0, 0, 10},
+        {"resnet9-small", 1978016, 0, 0, 10},
     };
     for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
         tutti_net *net = load(zoo[i].name);
@@ -78,7 +79,7 @@ static void the_zoo_is_listed(void **state)
         if (count) assert_true(strcmp(tutti_net_known(count - 1), tutti_net_known(count)) < 0);
         tutti_net_destroy(&net);
     }
-    assert_int_equal(count, 22);
+    assert_int_equal(count, 23);
 }
 
 static void layers_know_their_shapes_and_parameters(void **state)
@@ -247,6 +248,7 @@ static void suggestions_fill_up_with_the_usual(void **state)
     assert_string_equal(text, "sgd,momentum=0.9,nesterov=no");
     assert_string_equal(s.lr_schedule, "fixed");
     assert_string_equal(s.warmup, "9");
+    assert_true(s.decay_all && s.label_smoothing == 0 && s.ema == 0);
     tutti_net_destroy(&net);
 }
 
@@ -258,6 +260,9 @@ static void suggestions_that_do_not_fit_are_refused(void **state)
         {"batch-size 0", "'0' is not a whole number"},
         {"batch-size 2.5", "'2.5' is not a whole number"},
         {"momentum 2", "'2' is not a number from 0 to 1"},
+        {"decay-all no", "default decay-all is on or off, not 'no'"},
+        {"label-smoothing 1.5", "'1.5' is not a number from 0 to 1"},
+        {"ema 1", "'1' is not a number from 0 to"},
         {"batchsize 3", "'default batchsize' is unknown"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -107,12 +107,32 @@ static void one_cycle_takes_no_warm_up(void **state)
     assert_non_null(strstr(tutti_message(), "raises the rate itself"));
 }
 
+static void options_go_before_what_a_net_suggests(void **state)
+{
+    (void)state;
+    tutti_settings s;
+    tutti_net *net = NULL;
+    tutti_train_options o = tutti_train_defaults();
+    assert_int_equal(tutti_net_parse(&net,
+                                     "input 4\ndefault decay-all off\ndefault ema 0.9\n"
+                                     "default label-smoothing 0.1\nout fc 2\nloss softmax\n",
+                                     "small.net"),
+                     TUTTI_OK);
+    assert_int_equal(tutti_settings_resolve(&s, &o, net), TUTTI_OK);
+    assert_true(!s.decay_all && s.ema == 0.9 && s.label_smoothing == 0.1);
+    o.decay_all = 1, o.ema = 0, o.label_smoothing = 0;
+    assert_int_equal(tutti_settings_resolve(&s, &o, net), TUTTI_OK);
+    assert_true(s.decay_all && s.ema == 0 && s.label_smoothing == 0);
+    tutti_net_destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_suggested_warm_up_stays_where_it_fits),
         cmocka_unit_test(a_suggested_warm_up_shrinks_with_the_run),
         cmocka_unit_test(a_warm_up_that_was_asked_for_must_fit),
+        cmocka_unit_test(options_go_before_what_a_net_suggests),
         cmocka_unit_test(one_cycle_takes_no_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

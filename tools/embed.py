@@ -12,6 +12,6 @@ def c_string(text):
 out, header, table, *paths = sys.argv[1:]
 with open(out, "w") as f:
     f.write(f'#include "{header}"\n\n#include <stddef.h>\n\nconst {table}[] = {{\n')
-    for path in sorted(map(pathlib.Path, paths)):
+    for path in sorted(map(pathlib.Path, paths), key=lambda path: path.stem):
         f.write(f'    {{"{path.stem}",\n{c_string(path.read_text())}}},\n')
     f.write("    {NULL, NULL},\n};\n")

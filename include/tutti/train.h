@@ -37,16 +37,16 @@ typedef struct tutti_train_options {
     int64_t steps;             /* > 0: this many steps instead of epochs */
     double lr;                 /* < 0: the net's, or what is usual with the optimizer [0.01] */
     double weight_decay;       /* < 0: likewise [0] */
-    int decay_all;             /* 0: biases and normalisation are left out of it [1] */
+    int decay_all;             /* 0: not of biases and normalisation; < 0: the net's [1] */
     const char *optimizer;     /* "sgd", "adamw,beta2=0.99"; NULL: the net's ["sgd"] */
     double momentum;           /* of sgd; < 0: the net's [0.9] */
     int nesterov;              /* of sgd; < 0: the net's [0] */
     const char *lr_schedule;   /* NULL: the net's ["fixed"]; see train/schedule.h */
     const char *warmup;        /* NULL: the net's [none]; "500steps", "1epoch" */
     double clip;               /* largest norm of the gradient; 0: no limit; < 0: the net's [0] */
-    double label_smoothing;    /* 0 to 1, as in PyTorch; < 0: [0] */
+    double label_smoothing;    /* 0 to 1, as in PyTorch; < 0: the net's [0] */
     const char *class_weights; /* "auto", a file, "none"; NULL: ["none"]; doc/RUNS.md */
-    double ema;                /* decay of an average of the weights; 0: none is kept; < 0: [0] */
+    double ema;                /* decay of an average of weights; 0: none; < 0: the net's [0] */
     const char *eval_weights;  /* that training evaluates: "model"; NULL: ["ema"], if it is kept */
     int64_t seed;              /* of everything random [0] */
     int grains;           /* leaves of the sum over samples, a power of two; 0: by the batch size */

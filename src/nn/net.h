@@ -118,7 +118,8 @@ struct tutti_net {
 /* What the net suggests with lines "default KEY VALUE", and the usual values for the rest. */
 typedef struct tutti_suggested {
     int batch;
-    double epochs, lr, weight_decay, clip;
+    double epochs, lr, weight_decay, clip, label_smoothing, ema;
+    bool decay_all;
     tutti_chosen_optimizer optimizer;
     char lr_schedule[64], warmup[32]; /* as written */
 } tutti_suggested;

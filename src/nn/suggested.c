@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { WHOLE, REAL, TEXT } value_type;
+typedef enum { WHOLE, REAL, TEXT, SWITCH } value_type;
 
 /* What the lines say; NaN or empty where they are silent. */
 typedef struct lines {
     int batch;
-    double epochs, lr, momentum, weight_decay, clip;
+    bool decay_all;
+    double epochs, lr, momentum, weight_decay, clip, label_smoothing, ema;
     char optimizer[TUTTI_OPTIMIZER_TEXT], lr_schedule[64], warmup[32];
 } lines;
 
@@ -26,7 +27,10 @@ static const struct suggestion {
     {"lr", REAL, offsetof(lines, lr), 0, 0, 1e6},
     {"momentum", REAL, offsetof(lines, momentum), 0, 0, 1},
     {"weight-decay", REAL, offsetof(lines, weight_decay), 0, 0, 1},
+    {"decay-all", SWITCH, offsetof(lines, decay_all), 0, 0, 0},
     {"clip", REAL, offsetof(lines, clip), 0, 0, 1e9},
+    {"label-smoothing", REAL, offsetof(lines, label_smoothing), 0, 0, 1},
+    {"ema", REAL, offsetof(lines, ema), 0, 0, 0.9999999},
     {"optimizer", TEXT, offsetof(lines, optimizer), sizeof((lines *)0)->optimizer, 0, 0},
     {"lr-schedule", TEXT, offsetof(lines, lr_schedule), sizeof((lines *)0)->lr_schedule, 0, 0},
     {"warmup", TEXT, offsetof(lines, warmup), sizeof((lines *)0)->warmup, 0, 0},
@@ -47,6 +51,14 @@ static tutti_status set_number(const struct suggestion *s, void *field, const ch
     return TUTTI_OK;
 }
 
+static tutti_status set_switch(const struct suggestion *s, bool *field, const char *value,
+                               const char *where)
+{
+    *field = !strcmp(value, "on");
+    if (*field || !strcmp(value, "off")) return TUTTI_OK;
+    return tutti_fail(TUTTI_PARSE, "%s: default %s is on or off, not '%s'", where, s->key, value);
+}
+
 static tutti_status set_suggestion(lines *out, const char *key, const char *value,
                                    const char *where)
 {
@@ -54,6 +66,7 @@ static tutti_status set_suggestion(lines *out, const char *key, const char *valu
         const struct suggestion *s = &suggestions[i];
         if (strcmp(s->key, key)) continue;
         char *field = (char *)out + s->offset;
+        if (s->type == SWITCH) return set_switch(s, (bool *)field, value, where);
         if (s->type != TEXT) return set_number(s, field, value, where);
         if (strlen(value) >= s->size)
             return tutti_fail(TUTTI_PARSE, "%s: default %s: '%s' is too long", where, key, value);
@@ -62,7 +75,8 @@ static tutti_status set_suggestion(lines *out, const char *key, const char *valu
     }
     return tutti_fail(TUTTI_PARSE,
                       "%s: 'default %s' is unknown: batch-size, epochs, lr, optimizer, momentum, "
-                      "weight-decay, clip, lr-schedule and warmup are not",
+                      "weight-decay, decay-all, clip, label-smoothing, ema, lr-schedule and warmup "
+                      "are not",
                       where, key);
 }
 
@@ -90,13 +104,19 @@ tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net)
                   .epochs = 10,
                   .lr = NAN,
                   .momentum = NAN,
+                  .decay_all = true,
                   .weight_decay = NAN,
                   .optimizer = "sgd",
                   .lr_schedule = "fixed"};
     for (int i = 0; i < net->setting_count; i++)
         TUTTI_TRY(set_suggestion(&said, net->settings[i].key, net->settings[i].value,
                                  net->settings[i].where));
-    *out = (tutti_suggested){.batch = said.batch, .epochs = said.epochs, .clip = said.clip};
+    *out = (tutti_suggested){.batch = said.batch,
+                             .epochs = said.epochs,
+                             .clip = said.clip,
+                             .label_smoothing = said.label_smoothing,
+                             .ema = said.ema,
+                             .decay_all = said.decay_all};
     TUTTI_TRY(set_optimizer(&out->optimizer, &said, net));
     const tutti_optimizer *is = out->optimizer.is;
     out->lr = isnan(said.lr) ? is->usual_lr : said.lr;

@@ -46,7 +46,10 @@ static void take_suggested(tutti_settings *out, const tutti_suggested *s)
     out->lr = s->lr;
     out->optimizer = s->optimizer;
     out->weight_decay = s->weight_decay;
+    out->decay_all = s->decay_all;
     out->clip = s->clip;
+    out->label_smoothing = s->label_smoothing;
+    out->ema = s->ema;
     snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", s->lr_schedule);
     snprintf(out->warmup, sizeof out->warmup, "%s", s->warmup);
 }
@@ -101,7 +104,7 @@ static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o
 
 static void take_switches(tutti_settings *out, const tutti_train_options *o)
 {
-    out->decay_all = o->decay_all != 0;
+    if (o->decay_all >= 0) out->decay_all = o->decay_all;
     out->shuffle = o->shuffle != 0;
     out->augment = o->augment != 0;
     out->dropout = o->dropout != 0;
@@ -116,8 +119,8 @@ static void take_numbers(tutti_settings *out, const tutti_train_options *o)
     if (o->lr >= 0) out->lr = o->lr;
     if (o->weight_decay >= 0) out->weight_decay = o->weight_decay;
     if (o->clip >= 0) out->clip = o->clip;
-    out->label_smoothing = o->label_smoothing > 0 ? o->label_smoothing : 0;
-    out->ema = o->ema > 0 ? o->ema : 0;
+    if (o->label_smoothing >= 0) out->label_smoothing = o->label_smoothing;
+    if (o->ema >= 0) out->ema = o->ema;
     out->seed = o->seed > 0 ? o->seed : 0;
     out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
     out->patience = o->patience < 0 ? 0 : o->patience;
