@@ -32,7 +32,8 @@ static size_t y_count(const problem *p)
 static size_t w_count(const problem *p)
 {
     const size_t c = (size_t)(p->shape.c / p->shape.groups);
-    return padded(p->shape.k) * (p->shape.compact ? c : padded((int)c)) * (size_t)p->shape.r *
+    const bool compact = tutti_conv_has_compact_weights(&p->shape);
+    return padded(p->shape.k) * (compact ? c : padded((int)c)) * (size_t)p->shape.r *
            (size_t)p->shape.s;
 }
 

@@ -150,6 +150,23 @@ static void awkward_shapes_give_the_defined_bits(void **state)
         {6, 5, 6, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0},
         {8, 5, 6, 8, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 8, 0},
         {32, 4, 5, 6, 1, 3, 1, 1, 1, 1, 0, 0, 1, 1, 2, 0},
+        {48, 7, 9, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, /* groups that share blocks */
+        {40, 6, 5, 40, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 5, 0},
+        {12, 5, 6, 24, 3, 2, 1, 2, 1, 1, 1, 0, 1, 2, 12, 0},  /* two features a channel */
+        {18, 9, 31, 18, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 18, 0}, /* depthwise */
+        {32, 14, 14, 32, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 32, 0},
+        {16, 13, 29, 16, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 16, 0},
+        {48, 12, 11, 48, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 48, 0},
+        {16, 15, 16, 16, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 16, 0},
+        {16, 11, 10, 16, 2, 9, 3, 1, 2, 1, 0, 1, 4, 4, 16, 0},
+        {20, 2, 3, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 20, 0}, /* kernel beyond the image */
+        {16, 3, 2, 16, 3, 3, 4, 4, 1, 1, 4, 4, 4, 4, 16, 0},
+        {22, 8, 17, 22, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 11, 0}, /* narrow groups */
+        {64, 7, 15, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16, 0},
+        {20, 9, 8, 20, 3, 5, 2, 1, 1, 2, 1, 0, 3, 2, 5, 0},
+        {24, 10, 16, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0},
+        {48, 9, 9, 48, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 6, 0},
+        {32, 5, 6, 32, 1, 4, 1, 3, 1, 2, 0, 0, 1, 1, 4, 0},
         {3, 9, 17, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, /* compact */
         {3, 27, 35, 33, 11, 11, 4, 4, 1, 1, 0, 0, 0, 0, 1, 1},
         {1, 12, 12, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1},
@@ -167,7 +184,7 @@ static void awkward_shapes_give_the_defined_bits(void **state)
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         check(i, &shapes[i], 1 + i % 4, i % 4 > 1 ? 1 + i % 3 : 1);
     check(1000, &shapes[0], 8, 8);
-    check(1001, &shapes[23], 7, 7);
+    for (int i = 23; i < 42; i += 8) check(1000 + i, &shapes[i], 7, 7);
 }
 
 static int draw(int index, int *at, int low, int high)
@@ -184,8 +201,13 @@ static tutti_conv_shape random_shape(int index, int *at)
     s.k = draw(index, at, 1, 50);
     if (!s.compact && draw(index, at, 0, 5) == 0) {
         s.groups = draw(index, at, 2, 3);
-        s.c = s.groups * (draw(index, at, 0, 1) ? 16 : draw(index, at, 1, 8));
-        s.k = s.groups * (draw(index, at, 0, 1) ? 16 : draw(index, at, 1, 8));
+        s.c = s.groups * (draw(index, at, 0, 1) ? 16 : draw(index, at, 1, 20));
+        s.k = s.groups * (draw(index, at, 0, 1) ? 16 : draw(index, at, 1, 20));
+    }
+    if (!s.compact && draw(index, at, 0, 3) == 0) {
+        const int channels = 1 << draw(index, at, 0, 3);
+        s.groups = draw(index, at, 2, 36 / channels);
+        s.c = s.k = s.groups * channels;
     }
     s.h = draw(index, at, 1, 12);
     s.w = draw(index, at, 1, 33);

@@ -37,9 +37,35 @@ int tutti_conv_out_w(const tutti_conv_shape *shape)
 
 static bool is_plain(const tutti_conv_shape *shape)
 {
-    if (shape->groups == 1) return false;
-    return shape->compact || shape->c / shape->groups % TUTTI_BLOCK ||
-           shape->k / shape->groups % TUTTI_BLOCK;
+    return shape->groups > 1 && shape->compact;
+}
+
+int tutti_conv_narrow(const tutti_conv_shape *shape)
+{
+    const int channels = shape->c / shape->groups;
+    if (shape->compact || shape->groups == 1 || shape->k != shape->c) return 0;
+    return channels < TUTTI_BLOCK && TUTTI_BLOCK % channels == 0 ? channels : 0;
+}
+
+bool tutti_conv_has_compact_weights(const tutti_conv_shape *shape)
+{
+    return shape->compact || tutti_conv_narrow(shape) > 0;
+}
+
+/* The row's tiles for narrow groups; NULL when the shape has none. */
+static const tutti_conv_lanes *lanes_of(const tutti_conv_kernels *kernels,
+                                        const tutti_conv_shape *shape)
+{
+    const int channels = tutti_conv_narrow(shape);
+    const tutti_conv_lanes *lanes = kernels->lanes;
+    while (lanes->channels && lanes->channels != channels) lanes++;
+    return lanes->channels ? lanes : NULL;
+}
+
+int tutti_conv_tap_channels(const tutti_conv *conv)
+{
+    if (conv->lanes) return conv->lanes->channels;
+    return conv->shape.compact ? conv->shape.c : TUTTI_BLOCK;
 }
 
 static long blocks_of(int channels)
@@ -153,11 +179,14 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
     conv->out_h = tutti_conv_out_h(shape);
     conv->out_w = tutti_conv_out_w(shape);
     conv->plain = is_plain(shape);
+    conv->lanes = lanes_of(conv->kernels, shape);
+    conv->tiles = conv->lanes ? conv->lanes->tiles : conv->kernels->tiles;
     conv->winograd = tutti_winograd_applies(shape);
     conv->products = row->fc;
     conv->packed = shape->compact && (shape->pad_left || shape->pad_right);
     conv->packed_row = (long)(shape->pad_left + shape->w + shape->pad_right) * shape->c;
-    const tutti_status s = plan(conv);
+    const tutti_status s =
+        tutti_conv_regroups(shape) ? tutti_conv_plan_regrouped(conv, row) : plan(conv);
     if (s != TUTTI_OK) tutti_conv_destroy(&conv);
     else *out = conv;
     return s;
@@ -166,6 +195,7 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
 void tutti_conv_destroy(tutti_conv **conv)
 {
     if (!*conv) return;
+    tutti_conv_destroy(&(*conv)->regrouped);
     tutti_conv_pass_deinit(&(*conv)->forward);
     tutti_conv_pass_deinit(&(*conv)->backward);
     tutti_conv_gradient_deinit(&(*conv)->gradient);
@@ -177,7 +207,8 @@ size_t tutti_conv_weight_count(const tutti_conv *conv)
 {
     const tutti_conv_shape *shape = &conv->shape;
     const int c = shape->c / shape->groups;
-    const size_t channels = shape->compact ? (size_t)c : (size_t)blocks_of(c) * TUTTI_BLOCK;
+    const size_t channels =
+        tutti_conv_has_compact_weights(shape) ? (size_t)c : (size_t)blocks_of(c) * TUTTI_BLOCK;
     return (size_t)blocks_of(shape->k) * TUTTI_BLOCK * channels * (size_t)shape->r *
            (size_t)shape->s;
 }
@@ -190,6 +221,7 @@ size_t tutti_conv_bias_count(const tutti_conv *conv)
 size_t tutti_conv_scratch(const tutti_conv *conv)
 {
     if (conv->plain) return 0;
+    if (conv->regrouped) return tutti_conv_regrouped_scratch(conv);
     const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
     const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
     const size_t gradient = tutti_conv_gradient_scratch(conv);
@@ -211,6 +243,10 @@ void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
 {
     if (conv->plain) {
         snprintf(text, bytes, "element by element");
+        return;
+    }
+    if (conv->regrouped) {
+        tutti_conv_explain(conv->regrouped, text, bytes);
         return;
     }
     size_t used = conv->winograd ? (size_t)tutti_winograd_explain(conv, text, bytes)

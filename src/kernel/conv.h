@@ -3,9 +3,10 @@
  * Layout. Activations are [n][c/16][h][w][16] with the last block filled up with zero channels;
  * an input of fewer than 16 channels that comes from the data (an image) may instead be compact,
  * [n][h][w][c]. Weights are [k/16][c/16][r][s][16 c][16 k], for compact inputs
- * [k/16][r][s][c][16 k]; filled-up rows and columns are zero and stay zero. With groups, c and k
- * of one group must be multiples of 16 or groups == 1 for the fast path; the rest goes through a
- * plain path that is only correct.
+ * [k/16][r][s][c][16 k]; filled-up rows and columns are zero and stay zero. Narrow groups, of 1, 2,
+ * 4 or 8 channels and as many features, have compact weights, too: c counts from the group's first
+ * channel, which the feature knows. Groups whose channels and features are no multiples of 16
+ * otherwise are copied to where they are (conv_regroup.c).
  *
  * The contract of bits. One output element is one chain of fused multiply-adds that starts at
  * +0 and whose order is fixed by the shape alone (stated at the head of conv.c), the same for
@@ -37,6 +38,12 @@ typedef struct tutti_conv_shape {
 /* Rows and columns of the output; <= 0 when the kernel does not fit. */
 int tutti_conv_out_h(const tutti_conv_shape *shape);
 int tutti_conv_out_w(const tutti_conv_shape *shape);
+
+/* The channels of a group if they are so few that groups share a block (1, 2, 4, 8); else 0. */
+int tutti_conv_narrow(const tutti_conv_shape *shape);
+
+/* Whether weights are [k/16][r][s][c][16 k]. */
+bool tutti_conv_has_compact_weights(const tutti_conv_shape *shape);
 
 /* The part of the direct sum's multiply-adds that is made: Winograd's method needs fewer. */
 double tutti_conv_effort(const tutti_conv_shape *shape);

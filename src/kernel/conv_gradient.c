@@ -53,10 +53,7 @@ typedef struct place {
     long feature;   /* floats from one feature block to the next */
 } place;
 
-/* Rows and columns of dy. */
-typedef struct strip {
-    int row_begin, row_end, col_begin, col_end;
-} strip;
+typedef tutti_conv_strip strip;
 
 /* Memory that the next strip will read. It comes from far, and is fetched a few lines at a time
  * while this strip is summed. */
@@ -202,6 +199,10 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
     if (p.db)
         kernels->bias(&add, pt->nf, at.row_end - at.row_begin, at.col_end - at.col_begin,
                       dy + at.row_begin * g->dy_row + at.col_begin * TUTTI_BLOCK, p.db);
+    if (conv->lanes) {
+        if (pt->nf && pt->nc) tutti_conv_lanes_sum(conv, x, dy, p.dw, &at);
+        return;
+    }
     const tutti_conv_shape *shape = &conv->shape;
     const int x_rows = (at.row_end - at.row_begin) * shape->stride_h;
     const int x_row = rows_read(shape, at.row_end);
@@ -484,7 +485,9 @@ void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task,
     const tutti_grains *grains = task->grains;
     job j = {conv, grains, x, dy, dw, db, task->scratch, NULL};
     TUTTI_ASSERT(tutti_team_size(team) <= conv->threads && grains->count <= conv->n);
-    if (conv->plain) {
+    if (conv->regrouped) {
+        tutti_conv_regrouped_weights(conv, task, x, dy, dw, db);
+    } else if (conv->plain) {
         run_plain(&j, team);
     } else if (splits_grains(conv, tutti_team_size(team)) && grains->count > 1) {
         tutti_team_run(team, sum_grains_share, &j);

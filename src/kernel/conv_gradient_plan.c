@@ -191,7 +191,7 @@ tutti_status tutti_conv_plan_gradient(tutti_conv *conv)
     const int pad_left = conv->packed ? 0 : shape->pad_left;
     const int in_w = conv->packed ? (int)(conv->packed_row / width) : shape->w;
     *g = (tutti_conv_gradient){
-        .groups = shape->groups,
+        .groups = conv->lanes ? tutti_ceil_div(shape->c, TUTTI_BLOCK) : shape->groups,
         .features = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
         .channels = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
         .width = width,
@@ -204,14 +204,14 @@ tutti_status tutti_conv_plan_gradient(tutti_conv *conv)
         .dy_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
         .dy_sample =
             (long)conv->out_h * conv->out_w * TUTTI_BLOCK * tutti_ceil_div(shape->k, TUTTI_BLOCK),
-        .w_tile = (long)shape->r * shape->s * width * TUTTI_BLOCK,
+        .w_tile = (long)shape->r * shape->s * tutti_conv_tap_channels(conv) * TUTTI_BLOCK,
     };
     TUTTI_TRY(plan_ranges(&g->row_begin, &g->row_end, conv->out_h, shape->h, shape->r,
                           shape->stride_h, shape->dilation_h, shape->pad_top));
     TUTTI_TRY(plan_ranges(&g->col_begin, &g->col_end, conv->out_w, in_w, shape->s, shape->stride_w,
                           shape->dilation_w, pad_left));
     TUTTI_TRY(plan_columns(conv));
-    g->starts_afresh = !g->merged && touches_all(conv);
+    g->starts_afresh = !g->merged && !conv->lanes && touches_all(conv);
     choose_blocks(conv);
     return TUTTI_OK;
 }

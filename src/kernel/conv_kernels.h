@@ -81,7 +81,7 @@ typedef struct tutti_conv_tiles {
     int vectors; /* of a block */
     int max_width[TUTTI_CONV_MAX_BLOCKS + 1];
     tutti_conv_fn *tile[TUTTI_CONV_MAX_BLOCKS][TUTTI_CONV_MAX_WIDTH][TUTTI_CONV_KINDS];
-    /* out[k][c] = in[c][k], 16 by 16 */
+    /* out[k][c] = in[c][k], 16 by 16; of narrow groups within each */
     void (*transpose)(float *restrict out, const float *restrict in);
 } tutti_conv_tiles;
 
@@ -95,6 +95,30 @@ typedef struct tutti_conv_gradient_tiles {
     /* to += from; a multiple of 16 floats. */
     void (*join)(float *restrict to, const float *restrict from, long floats);
 } tutti_conv_gradient_tiles;
+
+/* A row of the kernel, or some taps of it, in backward-weights of narrow groups. Strides count
+ * floats; columns count from that of dy, and so does x: tap s reads column 0's x at s * x_tap, if
+ * that is inside. */
+enum { TUTTI_CONV_LANES_TAPS = 7 };
+typedef struct tutti_conv_lanes_piece {
+    long x_row, x_pixel, x_tap, dy_row;
+    int first, last;                                              /* columns some tap touches */
+    int whole_begin, whole_end;                                   /* columns that all touch */
+    int begin[TUTTI_CONV_LANES_TAPS], end[TUTTI_CONV_LANES_TAPS]; /* columns of each tap */
+} tutti_conv_lanes_piece;
+
+/* dw[tap][channel of the group][16] += x * dy over rows and columns, in this order */
+typedef void tutti_conv_lanes_fn(const tutti_conv_lanes_piece *piece, int rows, const float *x,
+                                 const float *dy, float *dw);
+
+/* Groups of 'channels' channels and as many features, several of which share a block of 16: tiles
+ * of one block, and backward-weights of up to max_taps taps at a time, [taps - 1]. */
+typedef struct tutti_conv_lanes {
+    int channels; /* 0 ends a table */
+    const tutti_conv_tiles *tiles;
+    int max_taps;
+    tutti_conv_lanes_fn *gradient[TUTTI_CONV_LANES_TAPS];
+} tutti_conv_lanes;
 
 /* A tile of Winograd's algorithm: of its 4x4 pixels of x those in rows top .. bottom-1 and columns
  * left .. right-1 are inside the image; of its 2x2 pixels of y those before bottom and right. */
@@ -127,6 +151,7 @@ typedef struct tutti_conv_kernels {
     const tutti_conv_tiles *tiles;
     const tutti_conv_gradient_tiles *gradient;
     const tutti_winograd_kernels *winograd;
+    const tutti_conv_lanes *lanes;
 } tutti_conv_kernels;
 
 #endif

@@ -100,13 +100,14 @@ size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pa
 static void transpose(const job *j, const stretch *s, float *out)
 {
     const tutti_conv_pass *pass = j->pass;
-    const long tile = TUTTI_BLOCK * TUTTI_BLOCK, taps = pass->w_tile / tile;
+    const long tile = (long)tutti_conv_tap_channels(j->conv) * TUTTI_BLOCK;
+    const long taps = pass->w_tile / tile;
     for (int o = first_block(pass, s->begin); o < first_block(pass, s->end); o++)
         for (int i = s->inputs_begin; i < s->inputs_end; i++, out += pass->w_tile) {
             const long from = (long)(s->group * pass->inputs + i) * pass->outputs + o;
             const float *w = j->w + from * pass->w_tile;
             for (long t = 0; t < taps; t++)
-                j->conv->kernels->tiles->transpose(out + (taps - 1 - t) * tile, w + t * tile);
+                j->conv->tiles->transpose(out + (taps - 1 - t) * tile, w + t * tile);
         }
 }
 
@@ -196,7 +197,7 @@ static void run_item(const job *j, const stretch *s, const float *x, const float
             .relu = j->relu,
         };
         for (int k = 0; k < pass->sweep_count; k++)
-            run_sweep(j->conv->kernels->tiles, &pass->sweeps[k], row_begin, row_end, t,
+            run_sweep(j->conv->tiles, &pass->sweeps[k], row_begin, row_end, t,
                       first_block(pass, i + 1) - first, at);
     }
 }
@@ -299,6 +300,7 @@ void tutti_conv_forward(const tutti_conv *conv, const tutti_task *task, const fl
     job j = {conv, &conv->forward, task->n, x, w, bias, NULL, relu, false, y, task->scratch};
     const tutti_winograd_job tiles = {conv, false, task->n, x, w, bias, NULL, relu, y};
     if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
+    else if (conv->regrouped) tutti_conv_regrouped_forward(conv, task, x, w, bias, relu, y);
     else if (conv->plain) tutti_team_run(task->team, plain_share, &j);
     else run_pass(&j, task->team);
 }
@@ -310,6 +312,7 @@ void tutti_conv_backward_data(const tutti_conv *conv, const tutti_task *task, co
     job j = {conv, &conv->backward, task->n, dy, w, NULL, mask, false, false, dx, task->scratch};
     const tutti_winograd_job tiles = {conv, true, task->n, dy, w, NULL, mask, false, dx};
     if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
+    else if (conv->regrouped) tutti_conv_regrouped_data(conv, task, dy, w, mask, dx);
     else if (conv->plain) tutti_team_run(task->team, plain_share, &j);
     else run_pass(&j, task->team);
 }

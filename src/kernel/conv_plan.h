@@ -53,6 +53,11 @@ typedef struct tutti_conv_gradient_blocks {
     int features, channels, rows, cols;
 } tutti_conv_gradient_blocks;
 
+/* Rows and columns of dy. */
+typedef struct tutti_conv_strip {
+    int row_begin, row_end, col_begin, col_end;
+} tutti_conv_strip;
+
 typedef struct tutti_conv_gradient {
     int *row_begin, *row_end; /* output rows that row r of the kernel touches */
     int *col_begin, *col_end; /* output columns of column s */
@@ -80,6 +85,9 @@ typedef struct tutti_conv_gradient_part {
 struct tutti_conv {
     tutti_conv_shape shape;
     const tutti_conv_kernels *kernels;
+    const tutti_conv_tiles *tiles; /* of forward and backward-data */
+    const tutti_conv_lanes *lanes; /* narrow groups; NULL: there are none */
+    struct tutti_conv *regrouped;  /* by conv_regroup.c: this one does it */
     tutti_caches caches;
     int n, threads, out_h, out_w;
     bool plain;                              /* no fast path: element by element */
@@ -90,6 +98,9 @@ struct tutti_conv {
     tutti_conv_pass forward, backward;
     tutti_conv_gradient gradient;
 };
+
+/* Channels of a block of x that meet a feature: a tap has that many vectors of weights. */
+int tutti_conv_tap_channels(const tutti_conv *conv);
 
 /* Half cycles that one channel (or pixel) of a register tile takes on an Ice Lake server: two
  * multiply-adds per cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
@@ -106,6 +117,24 @@ int tutti_conv_tile_blocks(const int max_width[], int blocks, int vectors, int w
 size_t tutti_conv_packed_floats(const tutti_conv *conv, int rows);
 /* Copies rows begin .. end-1 of the compact image x to 'to', each with its padding. */
 void tutti_conv_pack(const tutti_conv *conv, float *to, const float *x, int begin, int end);
+
+/* ---- conv_lanes.c ---- */
+
+/* dw += x * dy over a strip of dy, of one block. */
+void tutti_conv_lanes_sum(const tutti_conv *conv, const float *x, const float *dy, float *dw,
+                          const tutti_conv_strip *strip);
+
+/* ---- conv_regroup.c ---- */
+
+bool tutti_conv_regroups(const tutti_conv_shape *shape);
+tutti_status tutti_conv_plan_regrouped(tutti_conv *conv, const tutti_kernels *row) TUTTI_MUST_CHECK;
+size_t tutti_conv_regrouped_scratch(const tutti_conv *conv);
+void tutti_conv_regrouped_forward(const tutti_conv *conv, const tutti_task *task, const float *x,
+                                  const float *w, const float *bias, bool relu, float *y);
+void tutti_conv_regrouped_data(const tutti_conv *conv, const tutti_task *task, const float *dy,
+                               const float *w, const float *mask, float *dx);
+void tutti_conv_regrouped_weights(const tutti_conv *conv, const tutti_task *task, const float *x,
+                                  const float *dy, float *dw, float *db);
 
 /* ---- conv_sweep.c ---- */
 tutti_status tutti_conv_plan_forward(tutti_conv *conv) TUTTI_MUST_CHECK;

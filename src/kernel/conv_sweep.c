@@ -98,6 +98,7 @@ typedef struct cover {
     const tutti_conv_tiles *kernels;
     int outputs, tile_blocks;
     long channels; /* that each tap sums, over all blocks and rows of the kernel */
+    int run;       /* of them that follow each other in a pixel of x; 0: a tap is no run */
 } cover;
 
 /* Half cycles for 'width' pixels of all output blocks under one tap and channel. */
@@ -152,7 +153,7 @@ static tutti_status cut_columns(tutti_conv_sweep *sweep, const cover *c, cut *cu
     find_cuts(sweep, c, cuts);
     for (int begin = 0; begin < sweep->cols; begin += cuts[begin].width) {
         tutti_conv_segment *seg = &sweep->segments[sweep->segment_count];
-        TUTTI_ASSERT(describe(sweep, begin, cuts[begin].width, (int)sweep->x_pixel, seg));
+        TUTTI_ASSERT(describe(sweep, begin, cuts[begin].width, c->run, seg));
         if (sweep->segment_count && continues(seg - 1, seg)) seg[-1].tiles++;
         else sweep->segment_count++;
     }
@@ -162,14 +163,15 @@ static tutti_status cut_columns(tutti_conv_sweep *sweep, const cover *c, cut *cu
 static cover cover_of(const tutti_conv *conv, const tutti_conv_pass *pass,
                       const tutti_conv_sweep *sweep, int tile_blocks)
 {
-    return (cover){conv->kernels->tiles, pass->outputs, tile_blocks,
-                   (long)pass->inputs * sweep->x_pixel * sweep->taps_h};
+    return (cover){conv->tiles, pass->outputs, tile_blocks,
+                   (long)pass->inputs * sweep->x_pixel * sweep->taps_h,
+                   conv->lanes ? 0 : (int)sweep->x_pixel};
 }
 
 /* How many output blocks a tile should have. */
 static int choose_tile_blocks(const tutti_conv *conv, const tutti_conv_pass *pass, cut *cuts)
 {
-    const int *const max_width = conv->kernels->tiles->max_width;
+    const int *const max_width = conv->tiles->max_width;
     int best = 1;
     double least = INFINITY;
     for (int nb = 1; nb <= TUTTI_CONV_MAX_BLOCKS && nb <= pass->outputs && max_width[nb]; nb++) {
@@ -205,22 +207,29 @@ static tutti_status cut_pass(const tutti_conv *conv, tutti_conv_pass *pass)
     return s;
 }
 
+/* Groups that share no block of channels with another: narrow ones count as one where they do. */
+static int blocks_of_groups(const tutti_conv *conv)
+{
+    return conv->lanes ? tutti_ceil_div(conv->shape.c, TUTTI_BLOCK) : conv->shape.groups;
+}
+
 /* ---- forward ---- */
 
 tutti_status tutti_conv_plan_forward(tutti_conv *conv)
 {
     const tutti_conv_shape *shape = &conv->shape;
     const int channels = shape->compact ? shape->c : TUTTI_BLOCK;
+    const long tap = (long)tutti_conv_tap_channels(conv) * TUTTI_BLOCK;
     const int padding = conv->packed ? shape->pad_left + shape->pad_right : 0;
     tutti_conv_pass *pass = &conv->forward;
     *pass = (tutti_conv_pass){
-        .groups = shape->groups,
+        .groups = blocks_of_groups(conv),
         .inputs = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
         .outputs = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
         .rows = conv->out_h,
         .x_block = (long)shape->h * shape->w * channels,
         .y_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
-        .w_tile = (long)shape->r * shape->s * channels * TUTTI_BLOCK,
+        .w_tile = shape->r * shape->s * tap,
     };
     TUTTI_TRY(tutti_alloc(&pass->sweeps, 1, sizeof *pass->sweeps));
     pass->sweep_count = 1;
@@ -241,8 +250,8 @@ tutti_status tutti_conv_plan_forward(tutti_conv *conv)
         .first_w = conv->packed ? 0 : -shape->pad_left,
         .x_row = (long)(shape->w + padding) * channels,
         .x_pixel = channels,
-        .w_row = (long)shape->s * channels * TUTTI_BLOCK,
-        .w_tap = (long)channels * TUTTI_BLOCK,
+        .w_row = shape->s * tap,
+        .w_tap = tap,
     };
     return cut_pass(conv, pass);
 }
@@ -280,7 +289,7 @@ static tutti_conv_sweep sweep_of(const tutti_conv *conv, int phase_h, int phase_
         phase_of(phase_h, shape->h, shape->pad_top, shape->r, shape->stride_h, shape->dilation_h);
     const phase w =
         phase_of(phase_w, shape->w, shape->pad_left, shape->s, shape->stride_w, shape->dilation_w);
-    const long tile = TUTTI_BLOCK * TUTTI_BLOCK;
+    const long tile = (long)tutti_conv_tap_channels(conv) * TUTTI_BLOCK;
     return (tutti_conv_sweep){
         .rows = h.count,
         .cols = w.count,
@@ -311,13 +320,13 @@ tutti_status tutti_conv_plan_backward(tutti_conv *conv)
     const int phases = shape->stride_h * shape->stride_w;
     tutti_conv_pass *pass = &conv->backward;
     *pass = (tutti_conv_pass){
-        .groups = shape->groups,
+        .groups = blocks_of_groups(conv),
         .inputs = tutti_ceil_div(shape->k / shape->groups, TUTTI_BLOCK),
         .outputs = tutti_ceil_div(shape->c / shape->groups, TUTTI_BLOCK),
         .rows = tutti_ceil_div(shape->h, shape->stride_h),
         .x_block = (long)conv->out_h * conv->out_w * TUTTI_BLOCK,
         .y_block = (long)shape->h * shape->w * TUTTI_BLOCK,
-        .w_tile = (long)shape->r * shape->s * TUTTI_BLOCK * TUTTI_BLOCK,
+        .w_tile = (long)shape->r * shape->s * tutti_conv_tap_channels(conv) * TUTTI_BLOCK,
         .transposed = true,
     };
     TUTTI_TRY(tutti_alloc(&pass->sweeps, (size_t)phases, sizeof *pass->sweeps));

@@ -30,7 +30,7 @@ size_t tutti_ref_w_at(const tutti_conv_shape *shape, int k, int c, int r, int s)
     const size_t channels = (size_t)(shape->c / shape->groups);
     const size_t tap = (size_t)r * (size_t)shape->s + (size_t)s;
     const size_t taps = (size_t)shape->r * (size_t)shape->s;
-    if (shape->compact)
+    if (tutti_conv_has_compact_weights(shape))
         return (((size_t)(k / B) * taps + tap) * channels + (size_t)c) * B + (size_t)(k % B);
     const size_t blocks = (channels + B - 1) / B;
     const size_t tile = ((size_t)(k / B) * blocks + (size_t)(c / B)) * taps + tap;

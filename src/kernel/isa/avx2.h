@@ -65,6 +65,17 @@ static inline void vf_stream(float *p, vf x)
 {
     _mm256_stream_ps(p, x);
 }
+typedef __m256i vs;
+static inline vs vs_of(int lane, int n, int j)
+{
+    (void)lane;
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_add_epi32(_mm256_and_si256(lanes, _mm256_set1_epi32(-n)), _mm256_set1_epi32(j));
+}
+static inline vf vf_spread(const float *p, vs from)
+{
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), from);
+}
 static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 {
     __m256 t[8];

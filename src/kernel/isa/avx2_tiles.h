@@ -1,6 +1,8 @@
 /* Register tiles, AVX2: 16 registers of 8 floats; see avx512_tiles.h. */
-#define CONV_TILES(X)          X(1, 6)
-#define CONV_GRADIENT_TILES(X) X(1, 6)
+#define CONV_TILES(X)           X(1, 6)
+#define CONV_GRADIENT_TILES(X)  X(1, 6)
+#define LANES_TILES(X)          X(1, 6)
+#define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 5) X(4, 3) X(8, 1)
 
 #define FC_FORWARD_TILES(X) X(1, 6)
 #define FC_WEIGHTS_TILES(X) X(1, 6)

@@ -74,6 +74,19 @@ static inline void vf_stream(float *p, vf x)
 {
     _mm512_stream_ps(p, x);
 }
+/* Of groups of n lanes, n = 1, 2, 4 or 8, each with its lane j everywhere; vs_of(lane, n, j) is for
+ * a vector whose first lane is 'lane' of a block of 16. */
+typedef __m512i vs;
+static inline vs vs_of(int lane, int n, int j)
+{
+    (void)lane;
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_add_epi32(_mm512_and_si512(lanes, _mm512_set1_epi32(-n)), _mm512_set1_epi32(j));
+}
+static inline vf vf_spread(const float *p, vs from)
+{
+    return _mm512_permutexvar_ps(from, _mm512_loadu_ps(p));
+}
 /* Rows into columns: lane j of v[i] becomes lane i of v[j]. */
 static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 {

@@ -7,6 +7,11 @@
 #define CONV_TILES(X)          X(1, 8) X(2, 14) X(3, 9) X(4, 6)
 #define CONV_GRADIENT_TILES(X) X(1, 12) X(2, 12) X(3, 9) X(4, 6)
 
+/* Narrow groups, X(blocks, widest): one block of 16 features by up to 'widest' pixels.
+ * Backward-weights, X(channels of a group, taps): by up to 'taps' taps of a kernel row. */
+#define LANES_TILES(X)          X(1, 14)
+#define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 7) X(4, 5) X(8, 3)
+
 /* Fully connected layers, forward, X(blocks, most): 'blocks' blocks of 16 outputs by up to 'most'
  * samples, the same number for all entries. */
 #define FC_FORWARD_TILES(X) X(1, 8) X(2, 8) X(3, 8)

@@ -69,6 +69,15 @@ static inline void vf_stream(float *p, vf x)
 {
     *p = x;
 }
+typedef int vs;
+static inline vs vs_of(int lane, int n, int j)
+{
+    return j - lane % n;
+}
+static inline vf vf_spread(const float *p, vs from)
+{
+    return p[from];
+}
 static inline void vf_transpose(vf v[VLEN])
 {
     (void)v;

@@ -1,7 +1,9 @@
 /* Register tiles, plain C: a block is 16 registers, which is all that most processors have; see
  * avx512_tiles.h. */
-#define CONV_TILES(X)          X(1, 1)
-#define CONV_GRADIENT_TILES(X) X(1, 1)
+#define CONV_TILES(X)           X(1, 1)
+#define CONV_GRADIENT_TILES(X)  X(1, 1)
+#define LANES_TILES(X)          X(1, 1)
+#define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 5) X(4, 3) X(8, 1)
 
 #define FC_FORWARD_TILES(X) X(1, 2)
 #define FC_WEIGHTS_TILES(X) X(1, 2)

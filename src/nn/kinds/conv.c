@@ -68,7 +68,7 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     const tutti_param weight = {
         .dim_count = 4,
         .dims = {o->features, channels, r, s},
-        .layout = {o->features, channels, r, s, layer->form == TUTTI_FORM_COMPACT}};
+        .layout = {o->features, channels, r, s, tutti_conv_has_compact_weights(&shape)}};
     return tutti_layer_add_weights(net, layer, &o->weights, &weight);
 }
 

@@ -105,9 +105,10 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
                   (uint64_t)layer->in.h * (uint64_t)layer->in.w;
     const tutti_conv_shape shape = adjoint(layer);
     layer->effort = tutti_conv_effort(&shape);
-    const tutti_param weight = {.dim_count = 4,
-                                .dims = {layer->in.c, features, r, s},
-                                .layout = {layer->in.c, features, r, s, false}};
+    const tutti_param weight = {
+        .dim_count = 4,
+        .dims = {layer->in.c, features, r, s},
+        .layout = {layer->in.c, features, r, s, tutti_conv_has_compact_weights(&shape)}};
     return tutti_layer_add_weights(net, layer, &o->weights, &weight);
 }
 
