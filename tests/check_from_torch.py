@@ -76,6 +76,40 @@ class Views(nn.Module):
         return self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 
+class UNet(nn.Module):
+    """Down, up and across: both ways to enlarge images, and zeros on two sides."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = self.twice(3, 8), self.twice(8, 12)
+        self.three = self.twice(12, 16)
+        self.up2 = nn.ConvTranspose2d(16, 12, 3, stride=2, padding=1, output_padding=1)
+        self.up1 = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        self.back2, self.back1 = self.twice(24, 12), self.twice(20, 8)
+        self.same = nn.Conv2d(8, 7, 2)
+
+    @staticmethod
+    def twice(inputs, outputs):
+        return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+                             nn.BatchNorm2d(outputs), nn.ReLU(inplace=True),
+                             nn.Conv2d(outputs, outputs, 3, padding=1), nn.ReLU(inplace=True))
+
+    def pixels(self, x):
+        one = self.one(x)
+        two = self.two(F.max_pool2d(one, 2))
+        three = self.up2(self.three(F.max_pool2d(two, 2)))
+        rest = [two.size(i) - three.size(i) for i in (3, 2)]
+        three = F.pad(three, [rest[0] // 2, rest[0] - rest[0] // 2,
+                              rest[1] // 2, rest[1] - rest[1] // 2])
+        two = self.back2(torch.cat([two, three], dim=1))
+        one = self.back1(torch.cat((one, self.up1(two)), 1))
+        return self.same(F.pad(one, (0, 1, 1, 0)))
+
+    def forward(self, x):
+        x = self.pixels(x)
+        return x.flatten(2).mean(-1) + F.interpolate(x, (4, 5)).mean((-2, -1))
+
+
 def sequential():
     return nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.ReLU6(), nn.Dropout(0.3), nn.Flatten(),
                          nn.Linear(6 * 14 * 14, 20), nn.BatchNorm1d(20), nn.Tanh(), nn.Linear(20, 7))
@@ -112,12 +146,24 @@ class Square(Twice):
         return self.head((self.conv(x) ** 2).flatten(1))
 
 
+class Padded(Twice):
+    def forward(self, x):
+        x = F.pad(self.conv(x), (1, 1))
+        return self.head(x[:, :, :, 1:-1].flatten(1))
+
+
+class Reflected(Twice):
+    def forward(self, x):
+        return self.head(self.conv(F.pad(x, (1, 1, 1, 1), mode="reflect"))[:, :, 1:-1, 1:-1].flatten(1))
+
+
 class Rows(Twice):
     def forward(self, x):
         return self.head(self.conv(x.transpose(2, 3)).flatten(1))
 
 
-GOOD = {"functions": Functional, "shared modules": Shared, "views": Views, "a sequence": sequential}
+GOOD = {"functions": Functional, "shared modules": Shared, "views": Views, "a UNet": UNet,
+        "a sequence": sequential}
 BAD = {
     Twice: "module 'conv' (Conv2d): weights are used twice",
     Attention: "operation 'matmul': there is nothing like it",
@@ -128,6 +174,14 @@ BAD = {
     lambda: nn.Sequential(nn.Conv2d(3, 3, 3, padding_mode="circular")):
         "module '0' (Conv2d): padding with 'circular'",
     lambda: nn.Sequential(nn.PReLU()): "module '0' (PReLU): there is nothing like it",
+    Padded: "operation 'getitem': zeros around an image are known before convolutions only",
+    Reflected: "operation 'pad': padding with something else than zeros",
+    lambda: nn.Sequential(nn.Upsample(scale_factor=1.5)):
+        "module '0' (Upsample): images 1.5 x 1.5 times as large",
+    lambda: nn.Sequential(nn.Upsample(scale_factor=2, mode="bicubic")):
+        "module '0' (Upsample): interpolation by 'bicubic'",
+    lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.LayerNorm([4, 16, 16])):
+        "module '1' (LayerNorm): layer normalisation of something else than all channels",
 }
 
 

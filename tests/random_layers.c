@@ -133,6 +133,7 @@ static bool make_conv(maker *m, int from)
     say_pads(m, &w);
     if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
     if (groups > 1) say(m, " groups=%d", groups);
+    else if (taps == 1 && one_in(m, 2)) say(m, " linear");
     say_activation(m);
     say_weights(m);
     end(m, from);

@@ -49,7 +49,7 @@ static void the_zoo_has_the_published_sizes(void **state)
         {"mobilenet-v3-small", 2542856, 0, 0, 1000},
         {"squeezenet", 1235496, 0, 0, 1000},
         {"densenet121", 7978856, 0, 0, 1000},
-        {"googlenet", 6624904, 0, 0, 1000},
+        {"googlenet", 13004888, 0, 0, 1000},
         {"shufflenet-v2", 2278604, 0, 0, 1000},
         {"efficientnet-b0", 5288548, 0, 0, 1000},
         {"regnet-y-400mf", 4344144, 0, 0, 1000},
@@ -102,6 +102,12 @@ static void layers_know_their_shapes_and_parameters(void **state)
     assert_int_equal(fc->dims[0], 4096);
     assert_int_equal(fc->dims[1], 25088);
     assert_int_equal(tutti_net_find_param(net, "fc12.weight"), -1);
+    tutti_net_destroy(&net);
+    net = parse("input 20 5 5\nc conv 7 kernel=1 linear\nf fc 3\nl softmax");
+    const tutti_param *linear = &net->params[tutti_net_find_param(net, "c.weight")];
+    assert_int_equal(linear->dim_count, 2);
+    assert_int_equal(linear->dims[0], 7);
+    assert_int_equal(linear->dims[1], 20);
     tutti_net_destroy(&net);
 }
 
@@ -318,6 +324,7 @@ static const struct {
     {"input 3 9 9\nx conv 3\n", "t.net:2:1: x needs a window"},
     {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
     {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
+    {"input 3 9 9\nx conv 4 kernel=1x2 linear\n", "t.net:2:1: x: linear is a linear layer on each"},
     {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
     {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
     {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},

@@ -17,6 +17,7 @@ for _name, _rest in _OPERATORS.items():
 import torchvision.models as models  # noqa: E402  (after the declarations)
 
 ATTENTION = ("maxvit", "swin", "vit")
+AUXILIARY = ("googlenet", "inception_v3")  # nets that may have more outputs, for training
 
 
 def names():
@@ -24,8 +25,7 @@ def names():
     return [name for name in models.list_models(module=models) if not name.startswith(ATTENTION)]
 
 
-def make(name):
-    """With random weights; without auxiliary outputs."""
-    options = {"aux_logits": False, "init_weights": False} \
-        if name in ("googlenet", "inception_v3") else {}
+def make(name, auxiliary=False):
+    """With random weights."""
+    options = {"aux_logits": auxiliary, "init_weights": False} if name in AUXILIARY else {}
     return models.get_model(name, weights=None, **options)

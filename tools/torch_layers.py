@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 SAMPLES = 2
 LONGEST_NAME = 63
-FUSING = {"conv", "fc", "add", "mul", "concat", "batchnorm"}  # kinds that may end in an activation
+FUSING = {"conv", "deconv", "fc", "add", "mul", "concat", "batchnorm"}  # kinds that may end in an activation
 
 
 class Unknown(Exception):
@@ -23,10 +23,17 @@ class Layer:
 
 
 class Value:
-    """What a node of the graph gives."""
+    """What a node of the graph gives. 'zeros' stand around it, for the window that reads it: left,
+    right, above, below."""
 
-    def __init__(self, layer, view):
-        self.layer, self.view = layer, view
+    def __init__(self, layer, view, zeros=(0, 0, 0, 0)):
+        self.layer, self.inner, self.zeros = layer, view, zeros
+
+    @property
+    def view(self):
+        if any(self.zeros):
+            raise Unknown("zeros around an image are known before convolutions only")
+        return self.inner
 
     @property
     def shape(self):
@@ -196,23 +203,68 @@ def activation(function):
 
 
 def conv2d(b, name, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    x = b.image(x)
     kernel = tuple(weight.shape[2:])
-    if padding == "valid":
-        padding = 0
-    ends = None
     if padding == "same":
         total = [d * (k - 1) for d, k in zip(pair(dilation), kernel)]
-        padding = tuple(t // 2 for t in total)
-        ends = tuple(t - t // 2 for t in total)
-    shape = F.conv2d(x.view[:1].float() * 0 if ends is None else F.pad(
-        x.view[:1].float() * 0, (padding[1], ends[1], padding[0], ends[0])), weight.detach(), None,
-        stride, padding if ends is None else 0, dilation, groups).shape[1:]
-    words = [str(weight.shape[0]), *sized("kernel", kernel), *sized("stride", stride, 1),
-             *sized("pad", padding, 0), *(sized("pad-end", ends, padding) if ends else []),
+        pads = [t // 2 for t in total], [t - t // 2 for t in total]
+    else:
+        pads = [pair(0 if padding == "valid" else padding)] * 2
+    x, pads, words = padded(b, x, *pads)
+    shape = F.conv2d(F.pad(x.view[:1].float() * 0, pads), weight.detach(), None, stride, 0, dilation,
+                     groups).shape[1:]
+    words = [str(weight.shape[0]), *sized("kernel", kernel), *sized("stride", stride, 1), *words,
              *sized("dilation", dilation, 1)]
     words += [f"groups={groups}"] if groups != 1 else []
     return weighted(b, name, "conv", x, words, shape, weight, bias)
+
+
+def padded(b, x, begin, end):
+    """The image without the zeros around it, all of its padding (left, right, above, below), and that
+    as words; begin and end are the window's own: above and left, below and right."""
+    zeros = x.zeros
+    x = b.image(x.rearranged(x.inner))
+    left, right, above, below = (z + own for z, own in zip(
+        zeros, (begin[1], end[1], begin[0], end[0])))
+    if min(left, right, above, below) < 0:
+        raise Unknown("a part of an image")
+    words = sized("pad", (above, left), 0) + sized("pad-end", (below, right), (above, left))
+    return x, (left, right, above, below), words
+
+
+def pad(b, name, x, pads, mode="constant", value=None):
+    pads = tuple(pads) if isinstance(pads, (tuple, list)) else (pads,) * 4
+    if mode != "constant" or value not in (None, 0):
+        raise Unknown("padding with something else than zeros")
+    if len(pads) > 4 and any(pads[4:]) or x.inner.dim() != 4 and any(pads):
+        raise Unknown("padding of something else than an image")
+    pads = pads + (0,) * (4 - len(pads))
+    return Value(x.layer, x.inner, tuple(z + more for z, more in zip(x.zeros, pads)))
+
+
+def conv_transpose2d(b, name, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
+                     dilation=1):
+    x = b.image(x)
+    shape = F.conv_transpose2d(x.view[:1].float() * 0, weight.detach(), None, stride, padding,
+                               output_padding, groups, dilation).shape[1:]
+    words = [str(shape[0]), *sized("kernel", weight.shape[2:]), *sized("stride", stride, 1),
+             *sized("pad", padding, 0), *sized("output-pad", output_padding, 0),
+             *sized("dilation", dilation, 1)]
+    words += [f"groups={groups}"] if groups != 1 else []
+    return weighted(b, name, "deconv", x, words, shape, weight, bias)
+
+
+def interpolate(b, name, x, size=None, scale_factor=None, mode="nearest", align_corners=None,
+                recompute_scale_factor=None, antialias=False):
+    x = b.image(x)
+    if mode not in ("nearest", "bilinear") or antialias:
+        raise Unknown(f"interpolation by '{mode}'{' with antialias' if antialias else ''}")
+    shape = F.interpolate(x.view[:1].float(), size, scale_factor, mode, align_corners).shape[1:]
+    scale = pair(1 if scale_factor is None else scale_factor)
+    if any(s != int(s) for s in scale):
+        raise Unknown(f"images {scale[0]} x {scale[1]} times as large")
+    words = sized("size", shape[1:]) if scale_factor is None else sized("scale", [int(s) for s in scale])
+    words += [f"mode={mode}"] + (["align-corners"] if align_corners else [])
+    return b.apply(name, "upsample", [x], words, shape)
 
 
 def weighted(b, name, kind, x, words, shape, weight, bias):
@@ -227,9 +279,8 @@ def linear(b, name, x, weight, bias=None):
     features = weight.shape[0]
     image = b.pixels(x)
     if image:  # a linear layer on every pixel is a convolution of one pixel
-        y = weighted(b, name, "conv", image, [str(features), "kernel=1"],
+        y = weighted(b, name, "conv", image, [str(features), "kernel=1", "linear"],
                      (features, *image.layer.shape[1:]), weight, bias)
-        b.tensors[f"{y.layer.name}.weight"] = weight.detach()[:, :, None, None]
         return channels_last(y)
     x = b.whole(x)
     if x.view.dim() != 2:
@@ -278,7 +329,7 @@ def group_norm(b, name, x, num_groups, weight=None, bias=None, eps=1e-5):
 def pooled(kind, function):
     def apply(b, name, x, kernel_size, stride=None, padding=0, *args, **options):
         x = b.image(x)
-        shape = function(x.view[:1].float(), kernel_size, stride, padding, *args,
+        shape = function(x.view[:1].float(), kernel_size, stride or None, padding, *args,
                          **options).shape[1:]
         if kind == "maxpool":
             names = ("dilation", "ceil_mode", "return_indices")
@@ -312,6 +363,11 @@ def adaptive(kind):
 
 
 def mean(b, name, x, dim=None, keepdim=False, **options):
+    if x.view.dim() == 3:  # pixels in one row
+        x = b.whole(x)
+        if dim not in (2, -1, (2,), (-1,), [2], [-1]) or x.shape[1] != x.layer.shape[0] or keepdim:
+            raise Unknown("a mean over something else than all pixels")
+        x, dim = x.rearranged(x.view.reshape(SAMPLES, *x.layer.shape)), (2, 3)
     x = b.image(x)
     dims = sorted(d % 4 for d in ([dim] if isinstance(dim, int) else dim or ()))
     if dims != [2, 3]:
@@ -404,7 +460,8 @@ FUNCTIONS = {
     torch.mean: mean, operator.add: add, operator.iadd: add, torch.add: add,
     operator.mul: mul, operator.imul: mul, torch.mul: mul, torch.cat: concat, torch.concat: concat,
     F.dropout: dropout, F.local_response_norm: local_response_norm,
-    F.channel_shuffle: channel_shuffle,
+    F.channel_shuffle: channel_shuffle, F.pad: pad, F.interpolate: interpolate,
+    F.conv_transpose2d: conv_transpose2d, torch.conv_transpose2d: conv_transpose2d,
 }
 METHODS = {
     "relu": activation(F.relu), "relu_": activation(F.relu), "sigmoid": activation(F.sigmoid),
@@ -422,6 +479,12 @@ REARRANGING_METHODS = {"view", "reshape", "flatten", "permute", "transpose", "co
 MODULES = {
     nn.Conv2d: lambda m: (conv2d, dict(weight=m.weight, bias=m.bias, stride=m.stride,
                                        padding=m.padding, dilation=m.dilation, groups=m.groups)),
+    nn.ConvTranspose2d: lambda m: (conv_transpose2d, dict(
+        weight=m.weight, bias=m.bias, stride=m.stride, padding=m.padding,
+        output_padding=m.output_padding, groups=m.groups, dilation=m.dilation)),
+    nn.Upsample: lambda m: (interpolate, dict(size=m.size, scale_factor=m.scale_factor, mode=m.mode,
+                                              align_corners=m.align_corners)),
+    nn.ZeroPad2d: lambda m: (pad, dict(pads=m.padding)),
     nn.Linear: lambda m: (linear, dict(weight=m.weight, bias=m.bias)),
     nn.BatchNorm2d: lambda m: (batch_norm, dict(
         mean=m.running_mean, variance=m.running_var, weight=m.weight, bias=m.bias,
@@ -456,3 +519,4 @@ MODULES = {
     nn.ChannelShuffle: lambda m: (channel_shuffle, dict(groups=m.groups)),
 }
 MODULES[nn.BatchNorm1d] = MODULES[nn.BatchNorm2d]
+MODULES[nn.UpsamplingNearest2d] = MODULES[nn.UpsamplingBilinear2d] = MODULES[nn.Upsample]

@@ -6,6 +6,7 @@
 
 typedef struct options {
     int features, groups;
+    bool linear;
     tutti_window window;
     tutti_weights weights;
 } options;
@@ -21,6 +22,7 @@ static const tutti_key keys[] = {
     TUTTI_WINDOW_KEYS(options, window),
     {"dilation", TUTTI_KEY_PAIR, offsetof(options, window.dilation), 1, 4096, false, NULL},
     {"groups", TUTTI_KEY_INT, offsetof(options, groups), 1, TUTTI_MAX_FEATURES, false, NULL},
+    {"linear", TUTTI_KEY_BOOL, offsetof(options, linear), 0, 0, false, NULL},
     TUTTI_WEIGHTS_KEYS(options, weights),
     {.name = NULL}};
 // clang-format on
@@ -49,15 +51,26 @@ tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
     };
 }
 
+static tutti_status check(const tutti_layer *layer)
+{
+    const options *o = layer->options;
+    if (o->linear && (o->window.kernel[0] * o->window.kernel[1] > 1 || o->groups > 1))
+        return tutti_fail(TUTTI_PARSE,
+                          "%s: linear is a linear layer on each pixel: kernel=1, without groups",
+                          layer->name);
+    if (layer->in.c % o->groups || o->features % o->groups)
+        return tutti_fail(TUTTI_SHAPE,
+                          "%s: groups=%d must divide its %d input channels and its %d features",
+                          layer->name, o->groups, layer->in.c, o->features);
+    return TUTTI_OK;
+}
+
 static tutti_status complete(tutti_net *net, tutti_layer *layer)
 {
     options *o = layer->options;
     const int r = o->window.kernel[0], s = o->window.kernel[1];
     TUTTI_TRY(tutti_window_slide(&o->window, layer));
-    if (layer->in.c % o->groups || o->features % o->groups)
-        return tutti_fail(TUTTI_SHAPE,
-                          "%s: groups=%d must divide its %d input channels and its %d features",
-                          layer->name, o->groups, layer->in.c, o->features);
+    TUTTI_TRY(check(layer));
     const int channels = layer->in.c / o->groups;
     layer->out.c = o->features;
     layer->form = tutti_layer_reads_compact(net, layer) ? TUTTI_FORM_COMPACT : TUTTI_FORM_BLOCKED;
@@ -66,7 +79,7 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
     layer->effort = tutti_conv_effort(&shape);
     const tutti_param weight = {
-        .dim_count = 4,
+        .dim_count = o->linear ? 2 : 4,
         .dims = {o->features, channels, r, s},
         .layout = {o->features, channels, r, s, tutti_conv_has_compact_weights(&shape)}};
     return tutti_layer_add_weights(net, layer, &o->weights, &weight);
