@@ -126,6 +126,22 @@ static void options_go_before_what_a_net_suggests(void **state)
     tutti_net_destroy(&net);
 }
 
+static void nets_of_the_zoo_suggest_what_can_be_run(void **state)
+{
+    (void)state;
+    enum { IMAGENET = 1281167 };
+    tutti_settings s;
+    for (int i = 0; tutti_net_known(i); i++) {
+        tutti_net *net = NULL;
+        tutti_train_options o = tutti_train_defaults();
+        assert_int_equal(tutti_net_load(&net, tutti_net_known(i)), TUTTI_OK);
+        assert_int_equal(tutti_settings_resolve(&s, &o, net), TUTTI_OK);
+        assert_int_equal(tutti_settings_pace(&s, &o, IMAGENET), TUTTI_OK);
+        assert_true(rate(&s, 0) > 0 && rate(&s, s.pace.steps - 1) < s.lr * 1.001);
+        tutti_net_destroy(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_suggested_warm_up_shrinks_with_the_run),
         cmocka_unit_test(a_warm_up_that_was_asked_for_must_fit),
         cmocka_unit_test(options_go_before_what_a_net_suggests),
+        cmocka_unit_test(nets_of_the_zoo_suggest_what_can_be_run),
         cmocka_unit_test(one_cycle_takes_no_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
