@@ -94,6 +94,8 @@ def pool_of(kind, words, pairs, x):
 
 def module_of(kind, words, pairs, x, dropout):
     """The module of a layer, given an example of its input."""
+    if kind == "conv" and "linear" in words:
+        return PixelFeatures(x.shape[1], int(words[0]), bias="nobias" not in words)
     if kind == "conv":
         return nn.Conv2d(x.shape[1], int(words[0]), pair(pairs, "kernel", None),
                          pair(pairs, "stride", [1]), pads_of(pairs)[0],
@@ -141,6 +143,12 @@ def module_of(kind, words, pairs, x, dropout):
 
 
 # a vector is an image of one pixel, here, too
+class PixelFeatures(nn.Linear):
+    """The same linear layer on every pixel."""
+    def forward(self, x):
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
 class Features(nn.Linear):
     """A fully connected layer of a flattened image."""
     def forward(self, x):

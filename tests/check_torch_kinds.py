@@ -35,7 +35,8 @@ LINES = {
     "48 9 8": ["layernorm gelu", "groupnorm 12 relu", "groupnorm 3",
                "upsample scale=2 mode=bilinear align-corners",
                "deconv 32 kernel=2 stride=2", "deconv 16 kernel=3 pad=1",
-               "deconv 48 kernel=5x3 pad=2x1 groups=3", "conv 48 kernel=7 pad=3 groups=48"],
+               "deconv 48 kernel=5x3 pad=2x1 groups=3", "conv 48 kernel=7 pad=3 groups=48",
+               "conv 21 kernel=1 linear gelu", "conv 70 kernel=1 linear nobias"],
 }
 
 

@@ -109,6 +109,12 @@ static int common_divisor(maker *m, int a, int b)
     return divisors[below(m, count)];
 }
 
+static bool is_pointwise(const random_window *w)
+{
+    const int pads = w->pad[0] + w->pad[1] + w->pad_end[0] + w->pad_end[1];
+    return w->kernel[0] * w->kernel[1] * w->stride[0] * w->stride[1] == 1 && pads == 0;
+}
+
 static bool make_conv(maker *m, int from)
 {
     const random_layer in = *value_at(m, from);
@@ -133,7 +139,7 @@ static bool make_conv(maker *m, int from)
     say_pads(m, &w);
     if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
     if (groups > 1) say(m, " groups=%d", groups);
-    else if (taps == 1 && one_in(m, 2)) say(m, " linear");
+    else if (is_pointwise(&w) && one_in(m, 2)) say(m, " linear");
     say_activation(m);
     say_weights(m);
     end(m, from);

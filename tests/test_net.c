@@ -325,6 +325,8 @@ static const struct {
     {"input 3 9 9\nx conv 3 kernel=11\n", "t.net:2:1: x: a window of 11x11 does not fit"},
     {"input 3 9 9\nx conv 4 kernel=1 groups=2\n", "t.net:2:1: x: groups=2 must divide"},
     {"input 3 9 9\nx conv 4 kernel=1x2 linear\n", "t.net:2:1: x: linear is a linear layer on each"},
+    {"input 3 9 9\nx conv 4 kernel=1 stride=2 linear\n", "t.net:2:1: x: linear is a linear layer"},
+    {"input 3 9 9\nx conv 3 kernel=1 groups=3 linear\n", "t.net:2:1: x: linear is a linear layer"},
     {"input 3 9 9\nx maxpool kernel=2 pad=2\n", "t.net:2:1: x: pad=2x2 is more than half"},
     {"input 3 9 9\nx maxpool kernel=2 pad-end=2\n", "t.net:2:1: x: pad-end=2x2 is as much as"},
     {"input 3 9 9\nx maxpool kernel=2 exclude-pad\n", "t.net:2:20: there is no 'exclude-pad'"},

@@ -51,12 +51,23 @@ tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
     };
 }
 
+static bool is_pointwise(const options *o)
+{
+    const tutti_window *w = &o->window;
+    for (int way = 0; way < 2; way++)
+        if (w->kernel[way] > 1 || w->stride[way] > 1 || w->pad[way] > 0 ||
+            tutti_window_pad_end(w, way) > 0)
+            return false;
+    return o->groups == 1;
+}
+
 static tutti_status check(const tutti_layer *layer)
 {
     const options *o = layer->options;
-    if (o->linear && (o->window.kernel[0] * o->window.kernel[1] > 1 || o->groups > 1))
+    if (o->linear && !is_pointwise(o))
         return tutti_fail(TUTTI_PARSE,
-                          "%s: linear is a linear layer on each pixel: kernel=1, without groups",
+                          "%s: linear is a linear layer on each pixel: kernel=1 without groups, "
+                          "stride and padding",
                           layer->name);
     if (layer->in.c % o->groups || o->features % o->groups)
         return tutti_fail(TUTTI_SHAPE,
