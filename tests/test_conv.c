@@ -36,7 +36,8 @@ typedef struct variant {
 
 static void force_pass(tutti_conv_pass *pass, int size)
 {
-    pass->blocks = (tutti_conv_blocks){.inputs = size, .tiles = size, .rows = size};
+    pass->blocks =
+        (tutti_conv_blocks){.inputs = size, .tiles = size, .rows = size, .chunk = 1 + size / 2};
 }
 
 static void force_blocks(tutti_conv *conv, int size)

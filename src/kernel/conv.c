@@ -118,6 +118,16 @@ static void share_rows(const tutti_conv *conv, tutti_conv_pass *pass)
         pass->blocks.rows = (pass->blocks.rows + 1) / 2;
 }
 
+/* Blocks of inputs whose weights for one tile stay in three quarters of the first level; all where
+ * these would be too few to be worth storing partial sums after them. */
+static int chunk_of(const tutti_conv *conv, const tutti_conv_pass *pass, int inputs)
+{
+    enum { LEAST = 4 };
+    const size_t weights = (size_t)(pass->w_tile * pass->tile_blocks) * sizeof(float);
+    const size_t chunk = conv->caches.l1 * 3 / 4 / weights;
+    return chunk < LEAST || chunk > (size_t)inputs ? inputs : (int)chunk;
+}
+
 /* The cache blocks of forward and backward-data, by the search for the least bytes per operation in
  * half of the second level: the rest is for what streams through. Whole tiles and whole rows. */
 static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
@@ -141,6 +151,7 @@ static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
     const tutti_loops *b = &pass->blocking.block;
     pass->blocks = (tutti_conv_blocks){
         .inputs = b->c / channels,
+        .chunk = chunk_of(conv, pass, b->c / channels),
         .tiles = tutti_ceil_div(b->k, least.k),
         .rows = b->h,
     };

@@ -62,6 +62,14 @@ INLINE void sum_range(vf *acc, const tutti_conv_range *range, const float **x, c
     }
 }
 
+/* For row r of the kernel and one block of x. */
+INLINE void fetch_next(const float *x, const tutti_conv_tile *t, int r, int width)
+{
+    if (!t->next.ahead || r < t->rows - t->next.rows) return;
+    x += t->next.ahead;
+    for (int i = width * t->next.pixels; i; i--, x += t->next.pixel) __builtin_prefetch(x, 0, 2);
+}
+
 /* The general sum: every range of taps. */
 INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, const tutti_conv_segment *seg,
                        const float *x0, const float *w0, int nv, int width, bool dense)
@@ -72,6 +80,7 @@ INLINE void sum_ranges(vf *acc, const tutti_conv_tile *t, const tutti_conv_segme
         for (int r = 0; r < t->rows; r++) {
             const float *x = x0 + b * t->x_block + r * t->x_row;
             const float *w = w0 + b * t->w_block + r * t->w_row;
+            fetch_next(x, t, r, width);
             if (seg->left) UNROLL(4)
             for (int d = TUTTI_CONV_CLIP; d > 0; d--)
                 if (d < width)
@@ -90,9 +99,11 @@ INLINE void sum_whole(vf *acc, const tutti_conv_tile *t, const tutti_conv_segmen
 {
     const int channels = seg->ranges[TUTTI_CONV_CLIP].channels;
     for (int b = 0; b < t->blocks; b++)
-        for (int r = 0; r < t->rows; r++)
+        for (int r = 0; r < t->rows; r++) {
+            fetch_next(x + b * t->x_block + r * t->x_row, t, r, width);
             run(acc, nv, 0, width, x + b * t->x_block + r * t->x_row, t->x_pixel,
                 w + b * t->w_block + r * t->w_row, t->w_output, channels);
+        }
 }
 
 /* Pixels of one block of features, in y or in the mask. Nothing is known about the pointer, so that

@@ -23,7 +23,6 @@
 
 #include "base/memory.h"
 #include "base/tree.h"
-#include "kernel/ref_conv.h"
 
 static int min_of(int a, int b)
 {
@@ -59,20 +58,23 @@ typedef tutti_conv_strip strip;
  * while this strip is summed. */
 typedef struct ahead {
     const float *at, *end;
+    int lines; /* at a time */
 } ahead;
 
 static void fetch(ahead *a)
 {
-    enum { LINES = 6, LINE = TUTTI_CACHE_LINE / sizeof(float) };
-    for (int i = 0; i < LINES && a->at < a->end; i++, a->at += LINE)
+    enum { LINE = TUTTI_CACHE_LINE / sizeof(float) };
+    for (int i = 0; i < a->lines && a->at < a->end; i++, a->at += LINE)
         __builtin_prefetch(a->at, 0, 2);
 }
 
-/* 'rows' rows of an image from 'row' on, as far as it has them. */
-static ahead rows_ahead(const float *image, long row_floats, int row, int rows, int height)
+/* 'rows' rows of an image from 'row' on, as far as it has them, within 'times' times. */
+static ahead rows_ahead(const float *image, long row_floats, int row, int rows, int height,
+                        int times)
 {
     const int begin = min_of(max_of(row, 0), height), end = min_of(begin + rows, height);
-    return (ahead){image + begin * row_floats, image + end * row_floats};
+    const long lines = (end - begin) * row_floats / TUTTI_BLOCK;
+    return (ahead){image + begin * row_floats, image + end * row_floats, (int)lines / times + 1};
 }
 
 /* Few taps and channels make few tiles, each a walk over a whole strip: then each tile fetches the
@@ -181,6 +183,21 @@ static long strip_floats(strip at)
     return (long)(at.row_end - at.row_begin) * (at.col_end - at.col_begin) * TUTTI_BLOCK;
 }
 
+/* The rows of dy and x after a strip: of this sample, or the first ones of the next. */
+typedef struct next_strip {
+    int row, x_row, x_rows;
+    long x, dy; /* to their sample, in floats */
+} next_strip;
+
+static next_strip next_of(const tutti_conv *conv, strip at)
+{
+    const tutti_conv_gradient *g = &conv->gradient;
+    const int x_rows = (at.row_end - at.row_begin) * conv->shape.stride_h;
+    if (at.row_end == conv->out_h)
+        return (next_strip){.x_rows = x_rows, .x = g->x_sample, .dy = g->dy_sample};
+    return (next_strip){at.row_end, rows_read(&conv->shape, at.row_end), x_rows, 0, 0};
+}
+
 /* A strip of the sample whose part begins at x and dy; 'first' is the first of its grain. */
 static void sum_strip(const tutti_conv *conv, const part *pt, place p, const float *x,
                       const float *dy, strip at, bool first)
@@ -204,22 +221,23 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
         return;
     }
     const tutti_conv_shape *shape = &conv->shape;
-    const int x_rows = (at.row_end - at.row_begin) * shape->stride_h;
-    const int x_row = rows_read(shape, at.row_end);
+    const next_strip next = next_of(conv, at);
     const int tiles = tutti_ceil_div(pt->nf, g->tile_blocks);
     for (int c = 0; c < pt->nc; c++)
         for (int i = 0; i < tiles; i++) {
             const int f = tutti_share_begin(pt->nf, tiles, i);
             const int blocks = tutti_share_begin(pt->nf, tiles, i + 1) - f;
+            const int times =
+                shape->r * shape->s * tutti_ceil_div(g->width, kernels->max_width[blocks]);
             ahead next_x = {0}, next_dy = {0};
-            follower next_strip = {0};
+            follower follows = {0};
             if (i == 0)
-                next_x = rows_ahead(x + c * g->x_block, g->x_row, x_row, x_rows, conv->shape.h);
-            if (g->merged && g->column_count == 1)
-                next_strip = (follower){blocks, strip_floats(at)};
+                next_x = rows_ahead(x + next.x + c * g->x_block, g->x_row, next.x_row, next.x_rows,
+                                    shape->h, times);
+            if (g->merged && g->column_count == 1) follows = (follower){blocks, strip_floats(at)};
             else if (c < blocks)
-                next_dy = rows_ahead(dy + (f + c) * g->dy_block, g->dy_row, at.row_end,
-                                     at.row_end - at.row_begin, conv->out_h);
+                next_dy = rows_ahead(dy + next.dy + (f + c) * g->dy_block, g->dy_row, next.row,
+                                     at.row_end - at.row_begin, conv->out_h, times);
             const patch own = {
                 .add = &add,
                 .fresh = first ? &fresh : &add,
@@ -230,7 +248,7 @@ static void sum_strip(const tutti_conv *conv, const part *pt, place p, const flo
                 .dw = p.dw + f * p.feature + c * g->w_tile,
                 .next_x = &next_x,
                 .next_dy = &next_dy,
-                .next_strip = &next_strip,
+                .next_strip = &follows,
             };
             run_strip(conv, &own, at);
         }
@@ -436,48 +454,6 @@ size_t tutti_conv_gradient_scratch(const tutti_conv *conv)
     return (sums_count(conv) + (size_t)conv->threads * room_of(conv)) * sizeof(float);
 }
 
-/* ---- shapes without a fast path ---- */
-
-static float plain_tree(const job *j, int first, int end, int k, int c, int r, int s)
-{
-    const int *begin = j->grains->begin;
-    if (end - first == 1)
-        return c < 0 ? tutti_ref_conv_db(&j->conv->shape, j->dy, begin[first], begin[end], k).chain
-                     : tutti_ref_conv_dw(&j->conv->shape, j->x, j->dy, begin[first], begin[end], k,
-                                         c, r, s)
-                           .chain;
-    int half = 1;
-    while (2 * half < end - first) half *= 2;
-    return plain_tree(j, first, first + half, k, c, r, s) +
-           plain_tree(j, first + half, end, k, c, r, s);
-}
-
-static void plain_feature(const job *j, int k)
-{
-    const tutti_conv_shape *shape = &j->conv->shape;
-    for (int c = 0; c < shape->c / shape->groups; c++)
-        for (int r = 0; r < shape->r; r++)
-            for (int s = 0; s < shape->s; s++)
-                j->dw[tutti_ref_w_at(shape, k, c, r, s)] =
-                    plain_tree(j, 0, j->grains->count, k, c, r, s);
-    if (j->db) j->db[k] = plain_tree(j, 0, j->grains->count, k, -1, 0, 0);
-}
-
-static void plain_share(void *arg, int thread, int threads)
-{
-    const job *j = arg;
-    const int end = tutti_share_begin(j->conv->shape.k, threads, thread + 1);
-    for (int k = tutti_share_begin(j->conv->shape.k, threads, thread); k < end; k++)
-        plain_feature(j, k);
-}
-
-static void run_plain(job *j, tutti_team *team)
-{
-    memset(j->dw, 0, tutti_conv_weight_count(j->conv) * sizeof(float));
-    if (j->db) memset(j->db, 0, tutti_conv_bias_count(j->conv) * sizeof(float));
-    if (j->grains->count) tutti_team_run(team, plain_share, j);
-}
-
 void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task, const float *x,
                                  const float *dy, float *dw, float *db)
 {
@@ -488,7 +464,7 @@ void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task,
     if (conv->regrouped) {
         tutti_conv_regrouped_weights(conv, task, x, dy, dw, db);
     } else if (conv->plain) {
-        run_plain(&j, team);
+        tutti_conv_plain_weights(conv, task, x, dy, dw, db);
     } else if (splits_grains(conv, tutti_team_size(team)) && grains->count > 1) {
         tutti_team_run(team, sum_grains_share, &j);
         tutti_team_run(team, join_grains_share, &j);

@@ -37,12 +37,20 @@ typedef struct tutti_conv_segment {
     long x_next, y_next; /* from tile to tile */
 } tutti_conv_segment;
 
+/* What a tile fetches to the second-level cache: in its last 'rows' rows of the kernel, for each of
+ * its pixels 'pixels' lines 'pixel' floats apart, 'ahead' of those it reads; 0: nothing. */
+typedef struct tutti_conv_next {
+    long ahead, pixel;
+    int rows, pixels;
+} tutti_conv_next;
+
 /* What the tiles of a row have in common. All strides count floats. */
 typedef struct tutti_conv_tile {
     int blocks, rows; /* of the sum: blocks of x, rows of the kernel */
     long x_block, x_row, x_pixel;
     long w_block, w_row, w_output; /* w_output, y_output: to the next block of features */
     long y_pixel, y_output;
+    tutti_conv_next next;
     bool resume;       /* go on from the partial sums in y */
     bool finish;       /* add bias and apply the rest; else store the partial sums */
     bool stream;       /* store past the caches; y is aligned to a cache line */

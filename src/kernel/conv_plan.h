@@ -23,9 +23,9 @@ typedef struct tutti_conv_sweep {
 } tutti_conv_sweep;
 
 /* The cache blocks of forward and backward-data: how many blocks of input features, tiles of output
- * features and rows are done at a time. */
+ * features and rows are done at a time; and how many of these inputs a tile takes at a time. */
 typedef struct tutti_conv_blocks {
-    int inputs, tiles, rows;
+    int inputs, tiles, rows, chunk;
 } tutti_conv_blocks;
 
 /* y = sweep over x: forward, or backward-data with x = dy and y = dx. */
@@ -123,6 +123,12 @@ void tutti_conv_pack(const tutti_conv *conv, float *to, const float *x, int begi
 /* dw += x * dy over a strip of dy, of one block. */
 void tutti_conv_lanes_sum(const tutti_conv *conv, const float *x, const float *dy, float *dw,
                           const tutti_conv_strip *strip);
+
+/* ---- conv_plain.c ---- */
+void tutti_conv_plain_forward(const tutti_conv *conv, const tutti_task *task, const float *x,
+                              const float *w, const float *bias, bool relu, float *y);
+void tutti_conv_plain_weights(const tutti_conv *conv, const tutti_task *task, const float *x,
+                              const float *dy, float *dw, float *db);
 
 /* ---- conv_regroup.c ---- */
 
