@@ -66,15 +66,27 @@ static const char *python(void)
     return access(OPPONENTS, X_OK) ? "/usr/bin/python3" : OPPONENTS;
 }
 
-static bool opponent_open(opponent *o, const step_options *s, int ranks, int threads)
+/* The net's text without blocks, which is all that torch_net.py reads. */
+static bool write_net(const tutti_net *net, char path[])
 {
+    const int fd = mkstemps(path, 4);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file) return false;
+    const bool printed = tutti_net_print(net, file) == TUTTI_OK;
+    return !fclose(file) && printed;
+}
+
+static bool opponent_open(opponent *o, const step_options *s, const tutti_net *net, int ranks,
+                          int threads)
+{
+    char path[] = "/tmp/tutti-step-XXXXXX.net";
     int to[2], from[2];
     char batch[16], thread_text[16], procs[16];
     o->best = INFINITY;
     snprintf(batch, sizeof batch, "%d", s->batch_size);
     snprintf(thread_text, sizeof thread_text, "%d", threads);
     snprintf(procs, sizeof procs, "%d", ranks);
-    if (pipe(to) || pipe(from)) return false;
+    if (!write_net(net, path) || pipe(to) || pipe(from)) return false;
     if ((o->pid = fork()) < 0) return false;
     if (o->pid == 0) {
         dup2(to[0], 0);
@@ -84,7 +96,7 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
         unsetenv("OMP_NUM_THREADS");
         if (ranks > 1) memset(&o->cores, 0xff, sizeof o->cores); /* the launcher left us one */
         sched_setaffinity(0, sizeof o->cores, &o->cores);
-        execlp(python(), python(), TORCH_STEP, s->net, batch, thread_text, "serve", procs,
+        execlp(python(), python(), TORCH_STEP, path, batch, thread_text, "serve", procs,
                (char *)NULL);
         _exit(127);
     }
@@ -93,8 +105,10 @@ static bool opponent_open(opponent *o, const step_options *s, int ranks, int thr
     o->to = fdopen(to[1], "w");
     o->from = fdopen(from[0], "r");
     char line[256];
-    return o->to && o->from && fgets(line, sizeof line, o->from) &&
-           sscanf(line, "ready %79[^\n]", o->name) == 1;
+    const bool ready = o->to && o->from && fgets(line, sizeof line, o->from) &&
+                       sscanf(line, "ready %79[^\n]", o->name) == 1;
+    unlink(path);
+    return ready;
 }
 
 static bool opponent_steps(opponent *o, int count)
@@ -373,7 +387,7 @@ static tutti_status run(subject *t, const step_options *s, const cpu_set_t *core
 {
     outcome o = {.best = INFINITY, .opponent.cores = *cores};
     if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
-        !opponent_open(&o.opponent, s, t->me.size, tutti_team_size(t->me.exec.team)))
+        !opponent_open(&o.opponent, s, t->net, t->me.size, tutti_team_size(t->me.exec.team)))
         return tutti_fail(TUTTI_UNSUPPORTED,
                           "%s has no PyTorch: run tools/venv, or name one that has: "
                           "TUTTI_PYTHON=...",

@@ -164,20 +164,27 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.steps = []  # name, names of inputs, what to do with them
+        self.layers = {}  # modules by name
         self.scales = {}  # by layer: of the learning rate
 
     def train(self, mode=True):
         """What is frozen keeps its running statistics, and uses them."""
         super().train(mode)
-        for layer in self.children():
+        for layer in self.layers.values():
             if any(not p.requires_grad for p in layer.parameters()):
                 layer.eval()
         return self
 
     def add(self, name, inputs, does):
         if isinstance(does, nn.Module):
-            self.add_module(name, does)
-            self.steps.append((name, inputs, lambda values: getattr(self, name)(values[0])))
+            parent, *path = self, *name.split(".")  # PyTorch allows no dots in names
+            for part in path[:-1]:
+                if not hasattr(parent, part):
+                    parent.add_module(part, nn.Module())
+                parent = getattr(parent, part)
+            parent.add_module(path[-1], does)
+            self.layers[name] = does
+            self.steps.append((name, inputs, lambda values: does(values[0])))
         else:
             self.steps.append((name, inputs, does))
 
@@ -229,7 +236,7 @@ def add_layer(net, layer, kind, words, pairs, inputs, x, dropout):
 def tune(net, layer, words, pairs):
     net.scales[layer] = float(pairs.get("lr", 1))
     if "frozen" in words:
-        getattr(net, layer).requires_grad_(False)
+        net.layers[layer].requires_grad_(False)
 
 
 def groups(net, lr):
