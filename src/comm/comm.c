@@ -131,12 +131,17 @@ static tutti_status check_size(const tutti_launch *launch, int size)
 static tutti_status join(tutti_comm *comm)
 {
     const tutti_launch *const launch = &comm->launch;
-    const bool is_job = launch->launcher && launch->size != 1; /* one rank needs no MPI */
-    TUTTI_TRY(tutti_transport_open(&comm->engine.transport, is_job, comm->has_thread));
+    const tutti_transport_world world = {
+        .launched = launch->launcher && launch->size != 1, /* one rank needs no MPI */
+        .own_thread = comm->has_thread,
+        .mpi_comm = comm->options.mpi_comm,
+        .mpi_comm_bytes = comm->options.mpi_comm_bytes,
+    };
+    TUTTI_TRY(tutti_transport_open(&comm->engine.transport, &world));
     comm->rank = tutti_transport_rank(comm->engine.transport);
     comm->size = tutti_transport_size(comm->engine.transport);
     if (comm->size >= MANY_RANKS && !comm->options.chunks_in_flight) comm->engine.budget /= 2;
-    return check_size(launch, comm->size);
+    return world.mpi_comm ? TUTTI_OK : check_size(launch, comm->size);
 }
 
 static void *thread_main(void *arg)
@@ -266,7 +271,7 @@ static tutti_status introduce(tutti_comm *comm)
 
 static tutti_status start_engine(tutti_comm *comm)
 {
-    TUTTI_TRY(tutti_launch_detect(&comm->launch, getenv));
+    if (!comm->options.mpi_comm) TUTTI_TRY(tutti_launch_detect(&comm->launch, getenv));
     if (!comm->has_thread) return join(comm);
     if (pthread_create(&comm->thread, NULL, thread_main, comm))
         return tutti_fail(TUTTI_MEMORY, "cannot start the communication thread");
@@ -358,6 +363,11 @@ tutti_status tutti_comm_survive(tutti_comm *comm, tutti_status status)
 }
 
 /* --- who is who --- */
+
+bool tutti_comm_has_failed(const tutti_comm *comm)
+{
+    return atomic_load(&comm->engine.failed);
+}
 
 int tutti_comm_rank(const tutti_comm *comm)
 {

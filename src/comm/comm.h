@@ -52,15 +52,17 @@ typedef struct tutti_comm_world {
 } tutti_comm_world;
 
 typedef struct tutti_comm_options {
-    tutti_log log;        /* stall warnings; a copy is kept */
-    int core;             /* of the communication thread: an index into the allowed cores, */
-                          /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
-    int compute_threads;  /* this rank computes with; 0: see tutti_comm_compute_threads */
-    double stall_warn;    /* seconds; 0 never */
-    double stall_abort;   /* seconds; 0 never */
-    size_t chunk_bytes;   /* unit of priority; 0 means tuned */
-    int chunks_in_flight; /* 0 means tuned */
-    bool no_thread;       /* the caller drives: tutti_comm_progress and the waits call MPI */
+    tutti_log log;         /* stall warnings; a copy is kept */
+    int core;              /* of the communication thread: an index into the allowed cores, */
+                           /* TUTTI_CORE_AUTO or TUTTI_CORE_NONE */
+    int compute_threads;   /* this rank computes with; 0: see tutti_comm_compute_threads */
+    double stall_warn;     /* seconds; 0 never */
+    double stall_abort;    /* seconds; 0 never */
+    size_t chunk_bytes;    /* unit of priority; 0 means tuned */
+    int chunks_in_flight;  /* 0 means tuned */
+    bool no_thread;        /* the caller drives: tutti_comm_progress and the waits call MPI */
+    const void *mpi_comm;  /* address of the caller's MPI_Comm, of mpi_comm_bytes; borrowed while */
+    size_t mpi_comm_bytes; /* the comm opens; NULL: all ranks that a launcher started */
     const tutti_comm_world *world; /* NULL is the real one; borrowed */
 } tutti_comm_options;
 
@@ -68,7 +70,8 @@ tutti_comm_options tutti_comm_defaults(void);
 
 /* Collective. Finds out from the environment whether a launcher (mpirun, mpiexec, srun) started
  * this process, starts MPI only then, and checks that all ranks run the same binary on the same
- * kernel row: TUTTI_MISMATCH names the ranks that differ. */
+ * kernel row: TUTTI_MISMATCH names the ranks that differ. On a communicator of the caller's, who
+ * has started MPI, its ranks are all there are. */
 tutti_status tutti_comm_open(tutti_comm **out, const tutti_comm_options *options) TUTTI_MUST_CHECK;
 
 /* Collective. Every exchange must be done and destroyed. After a failure of communication it ends
@@ -82,6 +85,9 @@ _Noreturn void tutti_comm_abort(tutti_comm *comm, tutti_status status);
 /* Returns 'status', except where it is TUTTI_MEMORY of this rank alone, between two agreements: the
  * others wait for it somewhere else, so it says which rank it is and ends the job at once. */
 tutti_status tutti_comm_survive(tutti_comm *comm, tutti_status status) TUTTI_MUST_CHECK;
+
+/* After a failure of communication nothing can be agreed on any more. */
+bool tutti_comm_has_failed(const tutti_comm *comm);
 
 int tutti_comm_rank(const tutti_comm *comm);
 int tutti_comm_size(const tutti_comm *comm);
@@ -151,6 +157,10 @@ int tutti_group_size(const tutti_group *group);
 tutti_status tutti_common_create(tutti_common **out, tutti_comm *comm, size_t whole,
                                  size_t own) TUTTI_MUST_CHECK;
 bool tutti_common_is_likely(const tutti_comm *comm); /* before it is tried */
+
+/* Collective. Gives the memory back to the system when nobody needs what is in it any more; the
+ * addresses stay taken. NULL is fine. */
+tutti_status tutti_common_release(tutti_common *common) TUTTI_MUST_CHECK;
 void *tutti_common_whole(const tutti_common *common);
 void *tutti_common_own(const tutti_common *common);
 

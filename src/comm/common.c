@@ -66,6 +66,8 @@ static void set_addresses(tutti_common *c, size_t whole, const size_t *own)
     c->whole = c->base + round_to_page(table_bytes(c->comm));
     c->own = c->whole + round_to_page(whole);
     for (int r = 0; r < c->comm->rank; r++) c->own += round_to_page(own[r]);
+    c->whole_bytes = round_to_page(whole);
+    c->own_bytes = round_to_page(own[c->comm->rank]);
 }
 
 /* --- the file --- */
@@ -245,6 +247,16 @@ void tutti_common_destroy_all(tutti_comm *comm)
         comm->common = c->older;
         destroy(c);
     }
+}
+
+/* A hole in the file is a hole for everybody: when all are here, rank 0 makes that of the whole. */
+tutti_status tutti_common_release(tutti_common *c)
+{
+    if (!c) return TUTTI_OK;
+    TUTTI_TRY(tutti_comm_barrier(c->comm));
+    if (c->comm->rank == 0) (void)madvise(c->whole, c->whole_bytes, MADV_REMOVE);
+    (void)madvise(c->own, c->own_bytes, MADV_REMOVE);
+    return TUTTI_OK;
 }
 
 void *tutti_common_whole(const tutti_common *c)

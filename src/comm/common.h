@@ -22,6 +22,7 @@ struct tutti_common {
     char *base;
     size_t bytes;
     char *whole, *own;
+    size_t whole_bytes, own_bytes;
     tutti_bell *bell;          /* of each rank */
     tutti_standing *standings; /* of each exchange and rank */
     char (*names)[TUTTI_NAME_BYTES];

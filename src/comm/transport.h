@@ -20,10 +20,16 @@ typedef struct tutti_cookie {
     int peer;
 } tutti_cookie;
 
-/* With 'launched' joins the launcher's job; otherwise there is one rank and nothing to call. In a
- * program that has started MPI itself, a thread of our own needs MPI_THREAD_MULTIPLE. */
-tutti_status tutti_transport_open(tutti_transport **out, bool launched,
-                                  bool own_thread) TUTTI_MUST_CHECK;
+typedef struct tutti_transport_world {
+    bool launched;   /* join the launcher's job; otherwise there is one rank and nothing to call */
+    bool own_thread; /* the caller's; where the program has started MPI itself, this needs */
+                     /* MPI_THREAD_MULTIPLE */
+    const void *mpi_comm; /* not NULL: join the ranks of this MPI_Comm instead; of so many bytes, */
+    size_t mpi_comm_bytes; /* which tell another MPI's from one of this build's */
+} tutti_transport_world;
+
+tutti_status tutti_transport_open(tutti_transport **out,
+                                  const tutti_transport_world *world) TUTTI_MUST_CHECK;
 void tutti_transport_close(tutti_transport **transport);
 /* Ends the job; this process ends within seconds whatever becomes of the others. */
 _Noreturn void tutti_transport_abort(tutti_transport *transport, int exit_code);

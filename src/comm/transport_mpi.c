@@ -39,31 +39,64 @@ static void check(tutti_transport *t, int error)
     if (error != MPI_SUCCESS && t->error == MPI_SUCCESS) t->error = error;
 }
 
+static tutti_status check_level(bool own_thread)
+{
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    if (!own_thread || level == MPI_THREAD_MULTIPLE) return TUTTI_OK;
+    return tutti_fail(TUTTI_UNSUPPORTED,
+                      "this program has started MPI below MPI_THREAD_MULTIPLE: ask MPI for that "
+                      "level (MPI_Init_thread), let Tutti start MPI, or do without its thread "
+                      "(no_thread)");
+}
+
 static tutti_status start_mpi(tutti_transport *t, bool own_thread)
 {
     int running = 0, over = 0, level = MPI_THREAD_SINGLE;
     MPI_Initialized(&running);
     MPI_Finalized(&over);
-    if (over) return tutti_fail(TUTTI_UNSUPPORTED, "MPI cannot start again in the same process");
+    if (over)
+        return tutti_fail(TUTTI_UNSUPPORTED,
+                          "MPI cannot start again in the same process: for more than one training "
+                          "start it yourself (MPI_Init_thread, mpi4py) and hand over a "
+                          "communicator");
     if (!running) {
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
             return tutti_fail(TUTTI_COMM, "MPI_Init_thread failed");
         t->finalize = true;
         return TUTTI_OK;
     }
-    MPI_Query_thread(&level);
-    if (own_thread && level < MPI_THREAD_MULTIPLE)
-        return tutti_fail(TUTTI_UNSUPPORTED,
-                          "this program has started MPI below MPI_THREAD_MULTIPLE: let Tutti "
-                          "start "
-                          "it (the first tutti_comm_open), or ask MPI for that level");
-    return TUTTI_OK;
+    return check_level(own_thread);
 }
 
-static tutti_status join_job(tutti_transport *t, bool own_thread)
+/* The caller's communicator, as it lies in the caller's memory. */
+static tutti_status take_comm(const tutti_transport_world *world, MPI_Comm *comm)
 {
-    TUTTI_TRY(start_mpi(t, own_thread));
-    if (MPI_Comm_dup(MPI_COMM_WORLD, &t->data) || MPI_Comm_dup(MPI_COMM_WORLD, &t->notes))
+    int running = 0, over = 0, between = 0;
+    if (world->mpi_comm_bytes != sizeof *comm)
+        return tutti_fail(TUTTI_UNSUPPORTED,
+                          "a communicator of %zu bytes is not one of %s, which this library was "
+                          "built with (%zu bytes): build both with the same MPI",
+                          world->mpi_comm_bytes, tutti_transport_library(), sizeof *comm);
+    MPI_Initialized(&running);
+    MPI_Finalized(&over);
+    if (!running || over)
+        return tutti_fail(TUTTI_ARGUMENT, "a communicator was handed over, but MPI %s",
+                          over ? "has ended already" : "was not started yet");
+    memcpy(comm, world->mpi_comm, sizeof *comm);
+    if (*comm == MPI_COMM_NULL)
+        return tutti_fail(TUTTI_ARGUMENT, "the communicator is MPI_COMM_NULL: only ranks that "
+                                          "are part of it may open it");
+    if (MPI_Comm_test_inter(*comm, &between) || between)
+        return tutti_fail(TUTTI_ARGUMENT, "the communicator is one between two groups");
+    return check_level(world->own_thread);
+}
+
+static tutti_status join_job(tutti_transport *t, const tutti_transport_world *world)
+{
+    MPI_Comm all = MPI_COMM_WORLD;
+    TUTTI_TRY(world->mpi_comm ? take_comm(world, &all) : start_mpi(t, world->own_thread));
+    if (MPI_Comm_dup(all, &t->data) || MPI_Comm_dup(all, &t->notes))
         return tutti_fail(TUTTI_COMM, "MPI_Comm_dup failed");
     MPI_Comm_set_errhandler(t->data, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(t->notes, MPI_ERRORS_RETURN);
@@ -72,14 +105,14 @@ static tutti_status join_job(tutti_transport *t, bool own_thread)
     return TUTTI_OK;
 }
 
-tutti_status tutti_transport_open(tutti_transport **out, bool launched, bool own_thread)
+tutti_status tutti_transport_open(tutti_transport **out, const tutti_transport_world *world)
 {
     tutti_transport *t = NULL;
     TUTTI_TRY(tutti_alloc(&t, 1, sizeof *t));
     t->size = 1;
-    t->launched = launched;
+    t->launched = world->launched || world->mpi_comm;
     t->data = t->notes = MPI_COMM_NULL;
-    const tutti_status s = launched ? join_job(t, own_thread) : TUTTI_OK;
+    const tutti_status s = t->launched ? join_job(t, world) : TUTTI_OK;
     if (s != TUTTI_OK) tutti_transport_close(&t);
     *out = t;
     return s;

@@ -10,10 +10,9 @@ struct tutti_transport {
     int size;
 };
 
-tutti_status tutti_transport_open(tutti_transport **out, bool launched, bool own_thread)
+tutti_status tutti_transport_open(tutti_transport **out, const tutti_transport_world *world)
 {
-    (void)own_thread;
-    if (launched)
+    if (world->launched || world->mpi_comm)
         return tutti_fail(TUTTI_UNSUPPORTED, "this build has no MPI: configure it with "
                                              "-Dmpi=openmpi or -Dmpi=mpich, or start one rank");
     TUTTI_TRY(tutti_alloc(out, 1, sizeof **out));

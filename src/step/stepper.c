@@ -133,6 +133,16 @@ tutti_status tutti_stepper_settle(tutti_stepper *s, tutti_news *news)
     return tutti_pulse_flush(s, news);
 }
 
+tutti_status tutti_stepper_hear(tutti_stepper *s, tutti_news *news)
+{
+    return tutti_pulse_flush(s, news);
+}
+
+tutti_status tutti_stepper_release(tutti_stepper *s)
+{
+    return tutti_common_release(s->common);
+}
+
 /* ---- questions ---- */
 
 tutti_model *tutti_stepper_model(tutti_stepper *stepper)

@@ -108,9 +108,16 @@ tutti_status tutti_stepper_step(tutti_stepper *stepper, const tutti_samples *sam
  * before anything is taken apart. *news is of the last step, unless it was told already. */
 tutti_status tutti_stepper_settle(tutti_stepper *stepper, tutti_news *news) TUTTI_MUST_CHECK;
 
+/* Collective. Waits for the news of the last step alone, unless they were told already; its
+ * parameters may still be under way. */
+tutti_status tutti_stepper_hear(tutti_stepper *stepper, tutti_news *news) TUTTI_MUST_CHECK;
+
 tutti_model *tutti_stepper_model(tutti_stepper *stepper);
 const tutti_chosen_optimizer *tutti_stepper_optimizer(const tutti_stepper *stepper);
 bool tutti_stepper_shares_memory(const tutti_stepper *stepper); /* parameters in common memory */
+
+/* Collective. What is in common memory goes back to the system; then only destroy may follow. */
+tutti_status tutti_stepper_release(tutti_stepper *stepper) TUTTI_MUST_CHECK;
 
 /* With an average of the parameters, which follows every step: it begins as what the parameters are
  * now. Running statistics are averaged like all others, as timm and torchvision do; minibatches
