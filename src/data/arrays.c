@@ -180,8 +180,7 @@ static tutti_status choose_layout(const tutti_data *data, const array *a, int *l
     return TUTTI_OK;
 }
 
-/* Are they the same numbers in the same order, but for dimensions of one? Vectors take any. */
-static bool fits(tutti_sample_shape have, tutti_sample_shape want)
+bool tutti_shapes_fit(tutti_sample_shape have, tutti_sample_shape want)
 {
     const int from[] = {have.height, have.width, have.channels};
     const int to[] = {want.height, want.width, want.channels};
@@ -203,7 +202,7 @@ static tutti_status settle_numbers(tutti_data *data, const array *a)
     const tutti_sample_shape want = data->options.shape, have = data->native;
     data->frame = have.channels;
     data->shape = want.channels ? want : have;
-    if (!want.channels || fits(have, want)) return TUTTI_OK;
+    if (!want.channels || tutti_shapes_fit(have, want)) return TUTTI_OK;
     return tutti_fail(TUTTI_SHAPE,
                       "the net takes %d channels of %dx%d, a sample of '%s' is %d of %dx%d",
                       want.channels, want.height, want.width, a->file.path, have.channels,

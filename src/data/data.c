@@ -57,10 +57,16 @@ static void finish_digest(tutti_data *data)
 
 /* ------------------------------------------------------------------------------- open */
 
-static tutti_status find_kind(const tutti_source **out, const char *kind)
+static tutti_status find_kind(const tutti_source **out, const char *kind, const tutti_own_data *own)
 {
     char known[256] = "";
     size_t used = 0;
+    if (!strcmp(kind, TUTTI_OWN_KIND)) {
+        *out = &tutti_source_own;
+        return own ? TUTTI_OK
+                   : tutti_fail(TUTTI_ARGUMENT, "--data own: a program's own samples, which only "
+                                                "that program has; name another data set");
+    }
     for (int i = 0; kinds[i]; i++) {
         if (!strcmp(kinds[i]->kind, kind)) {
             *out = kinds[i];
@@ -83,9 +89,15 @@ static tutti_status fill_names(tutti_data *data)
     return TUTTI_OK;
 }
 
+/* Those of a program may all be handed over. */
+static bool has_samples(const tutti_data *data)
+{
+    return !data->options.own || data->options.own->read;
+}
+
 static tutti_status check_counts(const tutti_data *data, const char *spec)
 {
-    if (data->count[TUTTI_SPLIT_TRAIN] < 1)
+    if (data->count[TUTTI_SPLIT_TRAIN] < 1 && has_samples(data))
         return tutti_fail(TUTTI_DATA, "--data %s: there are no samples to train on", spec);
     if (data->classes < 1 || data->classes > TUTTI_MAX_CLASSES)
         return tutti_fail(TUTTI_DATA, "--data %s: %d classes; 1 to %d are possible", spec,
@@ -129,7 +141,8 @@ static tutti_status make_bad_maps(tutti_data *data)
 
 static tutti_status open_parsed(tutti_data *data, const char *text, tutti_spec *spec)
 {
-    TUTTI_TRY(find_kind(&data->source, spec->kind));
+    TUTTI_TRY(find_kind(&data->source, spec->kind, data->options.own));
+    if (data->source != &tutti_source_own) data->options.own = NULL;
     TUTTI_TRY(tutti_hash_create(&data->digest));
     tutti_data_digest_text(data, spec->kind);
     TUTTI_TRY(tutti_data_read_val(data, spec));

@@ -13,6 +13,7 @@
  *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
  *                          "utterance label label ..." (one per frame); test=FEATS,test-labels=
  *   kaldi:DIR              the folder's feats_{train,test}.{scp,ark}, utt2label_*.txt, words.txt
+ *   own                    what the program brings along (tutti/data.h)
  *   synthetic              noise with a pattern for each class, any shape, for benchmarks
  *
  * doc/DATA.md lists the keys (crop, flip, jitter, mean, context, holdout, val, ...).
@@ -25,19 +26,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <tutti/data.h>
 #include "base/log.h"
 #include "base/status.h"
 
 typedef struct tutti_data tutti_data;
 typedef struct tutti_reader tutti_reader;
-
-/* Most data sets have no samples for validation unless val= asks for some. */
-typedef enum tutti_split {
-    TUTTI_SPLIT_TRAIN,
-    TUTTI_SPLIT_TEST,
-    TUTTI_SPLIT_VAL,
-    TUTTI_SPLITS
-} tutti_split;
 
 /* Pictures have 1 or 3 channels, other images any number. Vectors are 1 x 1 with as many channels
  * as there are numbers. */
@@ -61,8 +56,12 @@ typedef struct tutti_data_options {
     tutti_normalisation normalise; /* that of a trained model; count 0: the data set's own */
     bool asks; /* samples are only asked about: npy and kaldi do without labels, and then all of */
                /* them are there to test on */
-    const tutti_log *log; /* borrowed; gets a line for each damaged sample skipped */
+    const tutti_own_data *own; /* what data set 'own' means; borrowed; NULL: there is none */
+    const tutti_log *log;      /* borrowed; gets a line for each damaged sample skipped */
 } tutti_data_options;
+
+/* The name of the data set that the program brings along, which may have keys: "own,flip". */
+#define TUTTI_OWN_KIND "own"
 
 tutti_data_options tutti_data_defaults(void);
 
@@ -144,5 +143,16 @@ tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_
 /* The file 'path' (JPEG or PNG), treated like a test sample of this data set; for predictions. */
 tutti_status tutti_reader_fetch_file(tutti_reader *reader, const char *path,
                                      float *sample) TUTTI_MUST_CHECK;
+
+/* A sample that the caller of the library has in memory, in the form that data set 'own' says,
+ * treated like one to test on. */
+tutti_status tutti_reader_take(tutti_reader *reader, const void *stored,
+                               float *sample) TUTTI_MUST_CHECK;
+
+/* Is it the program's own? Bytes from one such sample to the next; and whether they are what the
+ * model reads, as they are: nothing is moved, filled up or normalised. */
+bool tutti_data_is_own(const tutti_data *data);
+size_t tutti_data_own_bytes(const tutti_data *data);
+bool tutti_data_own_is_ready(const tutti_data *data);
 
 #endif

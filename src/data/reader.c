@@ -202,6 +202,53 @@ tutti_status tutti_reader_decode(tutti_reader *r, const char *path, int channels
     return s;
 }
 
+/* ------------------------------------------------------------------------------- own */
+
+bool tutti_data_is_own(const tutti_data *data)
+{
+    return data->options.own != NULL;
+}
+
+bool tutti_data_own_is_ready(const tutti_data *data)
+{
+    const tutti_own_data *own = data->options.own;
+    const size_t values = values_of(data->shape);
+    bool plain = true;
+    if (own->layout == TUTTI_BLOCKED) return true;
+    for (int i = 0; i < data->frame; i++) plain = plain && data->mean[i] == 0 && data->std[i] == 1;
+    const bool in_place =
+        !is_reordered(data->shape) && (own->layout == TUTTI_HWC || data->native.channels == 1 ||
+                                       values == (size_t)data->native.channels);
+    return own->number == TUTTI_FLOAT && plain && in_place && tutti_data_stride(data) == values;
+}
+
+size_t tutti_data_own_bytes(const tutti_data *data)
+{
+    const tutti_own_data *own = data->options.own;
+    if (own->layout == TUTTI_BLOCKED) return tutti_data_stride(data) * sizeof(float);
+    return values_of(data->native) * (own->number == TUTTI_BYTE ? 1 : sizeof(float));
+}
+
+tutti_status tutti_reader_take(tutti_reader *r, const void *stored, float *sample)
+{
+    const tutti_data *data = r->data;
+    if (data->source->pixels) {
+        const tutti_fit fit =
+            tutti_view_fit(&data->augment, data->picture.height, data->picture.width, NULL);
+        TUTTI_TRY(tutti_own_pixels(r, stored));
+        clear_tail(data, sample);
+        return render(r, &fit, NULL, sample);
+    }
+    if (!is_reordered(data->shape)) {
+        clear_tail(data, sample);
+        return tutti_own_numbers(data, stored, sample);
+    }
+    TUTTI_TRY(tutti_buffer_reserve(&r->values, values_of(data->shape) * sizeof *sample));
+    TUTTI_TRY(tutti_own_numbers(data, stored, r->values.bytes));
+    reorder(data->shape, r->values.bytes, sample);
+    return TUTTI_OK;
+}
+
 tutti_status tutti_reader_fetch_file(tutti_reader *r, const char *path, float *sample)
 {
     const tutti_data *data = r->data;

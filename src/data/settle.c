@@ -65,7 +65,7 @@ static tutti_status read_augment(tutti_data *data, tutti_spec *spec)
     return check_size(data);
 }
 
-static tutti_status check_normalisation(const tutti_data *data, const char *kind)
+tutti_status tutti_data_check_normalisation(const tutti_data *data, const char *kind)
 {
     for (int i = 0; i < data->frame; i++)
         if (!(data->std[i] > 0) || !isfinite(data->std[i]) || !isfinite(data->mean[i]))
@@ -126,7 +126,7 @@ static tutti_status given_normalisation(tutti_data *data, tutti_spec *spec, bool
         spread(values[0], count[0], data->mean, data->frame);
         spread(values[1], count[1], data->std, data->frame);
     }
-    return *given ? check_normalisation(data, spec->kind) : TUTTI_OK;
+    return *given ? tutti_data_check_normalisation(data, spec->kind) : TUTTI_OK;
 }
 
 void tutti_data_normalise_usually(tutti_data *data)

@@ -44,7 +44,7 @@ typedef struct tutti_source {
 
 extern const tutti_source tutti_source_npy, tutti_source_lmdb, tutti_source_fashion,
     tutti_source_idx, tutti_source_cifar10, tutti_source_cifar100, tutti_source_images,
-    tutti_source_kaldi, tutti_source_synthetic;
+    tutti_source_kaldi, tutti_source_synthetic, tutti_source_own;
 
 struct tutti_data {
     const tutti_source *source;
@@ -104,6 +104,18 @@ tutti_status tutti_data_read_names(tutti_data *data, const char *path) TUTTI_MUS
 
 /* Agrees on shape, picture, augmentation and normalisation; fails for keys nobody knows. */
 tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;
+
+/* Are they the same numbers in the same order, but for dimensions of one? Vectors take any. */
+bool tutti_shapes_fit(tutti_sample_shape have, tutti_sample_shape want);
+
+/* Mean and deviation are numbers to divide by. */
+tutti_status tutti_data_check_normalisation(const tutti_data *data,
+                                            const char *kind) TUTTI_MUST_CHECK;
+
+/* A sample of the program's own: to values[pixels][channels], or as a picture to reader->image. */
+tutti_status tutti_own_numbers(const tutti_data *data, const void *stored,
+                               float *values) TUTTI_MUST_CHECK;
+tutti_status tutti_own_pixels(tutti_reader *reader, const void *stored) TUTTI_MUST_CHECK;
 
 /* The usual values for photographs (those of ImageNet); numbers stay as they are. */
 void tutti_data_normalise_usually(tutti_data *data);

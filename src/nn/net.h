@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tutti/loss.h>
 #include <tutti/net.h>
 #include "base/hash.h"
 #include "base/status.h"
@@ -213,6 +214,10 @@ tutti_status tutti_net_hash_answers(const tutti_net *net,
 /* Samples that layers with statistics take together, 0: all of the minibatch (nn/statistics.h). */
 enum { TUTTI_MOST_GROUP = 1 << 24 };
 void tutti_net_regroup(tutti_net *net, int samples);
+
+/* Another loss takes the place of the one that ends the net, which must be the only one; it is
+ * copied. */
+tutti_status tutti_net_take_loss(tutti_net *net, const tutti_own_loss *loss) TUTTI_MUST_CHECK;
 
 /* Takes the noise out of training: dropout and the like no longer do anything. */
 void tutti_net_still(tutti_net *net);
