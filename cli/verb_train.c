@@ -123,6 +123,8 @@ static const cli_option options[] = {
      .help = "seconds until the job ends because of it; 0: never"},
     {"trace|timeline-filename", CLI_TEXT, TO(trace), .value = "FILE",
      .help = "write a Chrome/Perfetto trace of all ranks"},
+    {"tensorboard",        CLI_FLAG, TO(tensorboard),
+     .help = "write the curves for TensorBoard, too, into --run (events.out.tfevents...)"},
     {"quiet|q",            CLI_FLAG, AT(quiet), .help = "no header, no progress, no summary"},
     {.name = NULL},
 };
@@ -134,7 +136,7 @@ static const cli_group groups[] = {
     {"learning", "optimizer|lr-scale|momentum|nesterov|weight-decay|decay-all|lr-schedule|warmup|clip|label-smoothing|class-weights|patience|"
                  "dropout|bn-group|grains"},
     {"machine", "plan|micro-batch|overlap|priority|threads|comm-core|part-reduce|part-broadcast|stall-warn|stall-abort"},
-    {"files", "overwrite|checkpoint-every|checkpoint-sync|keep|trace|quiet"},
+    {"files", "overwrite|checkpoint-every|checkpoint-sync|keep|trace|tensorboard|quiet"},
     {.title = NULL},
 };
 // clang-format on
@@ -166,6 +168,7 @@ static int run(const cli_call *call)
         return cli_misused(call, "--comm-core: '%s' is not auto, none or a core's number",
                            given->comm_core);
     if (o.rename && !o.weights) return cli_misused(call, "--rename %s needs --weights", o.rename);
+    if (o.tensorboard && !o.run) return cli_misused(call, "--tensorboard needs --run");
     if (o.weights && o.resume)
         return cli_misused(call, "--weights starts anew, --resume goes on: give only one of them");
     if (o.overwrite && (!o.run || (o.resume && !strcmp(o.resume, "auto"))))

@@ -15,19 +15,41 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <tutti/data.h>
 #include <tutti/log.h>
+#include <tutti/loss.h>
+#include <tutti/ranks.h>
 #include <tutti/status.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* What is known about a step, or about an evaluation; the same on all ranks but for the times. What
+ * is not known is NaN. */
+typedef struct tutti_train_news {
+    int64_t step, steps;   /* done, and of the run */
+    double epoch;          /* 1.5: in the middle of the second */
+    const char *phase;     /* "train", "val", "test" */
+    double loss;           /* of the step, or the mean of the evaluation */
+    double top1, top5, lr; /* top5 of evaluations, lr of steps */
+    double gradient_norm;  /* where it is clipped */
+    double seconds, samples_per_s;
+} tutti_train_news;
+
+/* Called on every rank, in the thread that called tutti_train: about a step when the next one is
+ * done, about an evaluation at once. false asks to end the run: all ranks end after the same step,
+ * at once on a single rank, a step or two later on several, with a checkpoint if there is 'run',
+ * and tutti_train returns TUTTI_OK. */
+typedef bool tutti_watch_fn(void *user, const tutti_train_news *news);
+
 /* Texts are borrowed until the call returns. A number that is not among the values of an option
  * (below 0, or 0 where it says so) and a text that is NULL are unset. What is unset is the value in
  * brackets; where it says "the net's", the net's own text may suggest another ("default lr 0.01");
  * and in a run that goes on (resume) it is what the checkpoint says. Switches are 0 or 1. */
 typedef struct tutti_train_options {
-    const char *net;  /* a name of the zoo, or a path; may be unset with resume */
+    const char *net; /* a name of the zoo, a path, or the text itself, which has lines; may be unset
+                       * with resume */
     const char *data; /* "fashion-mnist", "images:DIR", ...: see doc/DATA.md; likewise */
     const char *run;  /* directory for checkpoints and metrics; NULL: none are written */
     bool overwrite;   /* a run that is there already is moved to run.old, not refused */
@@ -83,8 +105,19 @@ typedef struct tutti_train_options {
                                      set where 'data' has one (val=), else on the test set */
     int patience;      /* evaluations without a better one that end the run; 0: none do; < 0: [0] */
     const char *trace; /* a Chrome/Perfetto trace of all ranks goes here */
+    bool tensorboard;  /* 'run' gets the curves as an event file of TensorBoard's, too */
     bool json;         /* tutti_test shows JSON */
-    FILE *show;        /* header, progress and summary; NULL: silence */
+
+    /* Of programs that use the library; borrowed until the call returns, by sessions until they are
+     * destroyed. */
+    tutti_ranks *ranks;             /* NULL: all processes of the job, opened for this call */
+    const tutti_own_data *own_data; /* what the data set "own" is; then 'data' may be NULL */
+    const tutti_own_loss *own_loss; /* instead of the net's; NULL: the net's */
+    tutti_watch_fn *watch;          /* hears of every step; NULL: nobody does */
+    void *user;                     /* its argument */
+    int64_t epoch_samples; /* of a session without a data set: the length of an epoch; 0: unknown */
+
+    FILE *show; /* header, progress and summary; NULL: silence */
     tutti_log log;
 } tutti_train_options;
 

@@ -32,32 +32,18 @@ static double epoch_of(const tutti_run *run, int64_t step)
     return (double)(step * run->settings.pace.batch) / (double)run->settings.pace.samples;
 }
 
-/* The learning rate of step 'step', counted from 0. */
-static float rate_of(const tutti_run *run, int64_t step)
-{
-    const tutti_settings *s = &run->settings;
-    return (float)tutti_schedule_rate(&s->schedule, s->lr, step, &s->pace);
-}
-
-/* A failure of one rank in the middle of a step: the others wait for it somewhere else. */
-static tutti_status fatal(tutti_run *run, tutti_status status)
-{
-    if (status == TUTTI_OK || run->me.size == 1 || status == TUTTI_PEER) return status;
-    tutti_error(&run->log, "%s", tutti_message());
-    tutti_comm_abort(run->me.comm, status);
-}
-
 /* ---- one step ---- */
 
 /* What this rank was asked for, by signals or by the end of its launcher. */
 static unsigned asked_here(const tutti_run *run, loop *l)
 {
     const bool known = l->launcher.gone;
-    if (!tutti_launcher_is_gone(&l->launcher)) return tutti_signals_asked();
+    const unsigned heard = tutti_signals_asked() | (run->ends_by_watch ? TUTTI_ASKED_WATCH : 0u);
+    if (!tutti_launcher_is_gone(&l->launcher)) return heard;
     if (!known)
         tutti_warn(&run->log, "%s (pid %d), which started this rank, is gone: ending as by SIGTERM",
                    l->launcher.name, l->launcher.pid);
-    return tutti_signals_asked() | TUTTI_ASKED_TERM;
+    return heard | TUTTI_ASKED_TERM;
 }
 
 static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
@@ -71,7 +57,7 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
                      start + run->times.data_wait);
     const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
     const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
-    TUTTI_TRY(tutti_stepper_step(run->stepper, &samples, rate_of(run, step), mine, news));
+    TUTTI_TRY(tutti_stepper_step(run->stepper, &samples, tutti_run_rate(run, step), mine, news));
     run->times.stepping += tutti_now() - start;
     return TUTTI_OK;
 }
@@ -110,7 +96,7 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
         .step = news->step,
         .loss = l->smooth_loss,
         .top1 = l->smooth_top1,
-        .lr = rate_of(run, news->step - 1),
+        .lr = tutti_run_rate(run, news->step - 1),
         .step_seconds = seconds,
         .samples_per_s = l->smooth_rate,
         .percent_of_peak = tutti_run_percent_of_peak(run, l->smooth_rate),
@@ -124,19 +110,18 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
                    strerror(why));
 }
 
-static void write_step(tutti_run *run, const tutti_news *news, double seconds)
+static void tell_step(tutti_run *run, loop *l, const tutti_news *news, double seconds)
 {
-    if (!run->metrics) return;
     tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(run, news->step), "train");
     row.loss = news->loss;
     row.top1 = (double)news->hits / run->settings.batch;
-    row.lr = rate_of(run, news->step - 1);
+    row.lr = tutti_run_rate(run, news->step - 1);
     row.gradient_norm = news->norm;
     row.seconds = seconds;
     row.samples_per_s = run->settings.batch / seconds;
     row.data_wait_s = news->data_wait;
     row.comm_exposed_s = news->exposed;
-    tutti_metrics_write(run->metrics, &row);
+    l->asked |= tutti_tell(run, &row);
 }
 
 /* The answer to SIGUSR2, of every rank. */
@@ -151,41 +136,16 @@ static void say_where(const tutti_run *run, const tutti_news *news)
         tutti_stepper_exposed(run->stepper), news->slowest);
 }
 
-static tutti_status diverged(const tutti_run *run, const tutti_news *news)
-{
-    const tutti_nonfinite odd = news->nonfinite;
-    const char *layer = odd.layer < 0 ? "" : run->net->layers[odd.layer].name;
-    const char *advice = "lower --lr, add --warmup or --clip";
-    char where[160];
-    switch (odd.kind) {
-    case TUTTI_NONFINITE_SAMPLE:
-        snprintf(where, sizeof where, "sample %d of the minibatch is not finite", odd.sample);
-        advice = "look at the data";
-        break;
-    case TUTTI_NONFINITE_PARAMETERS:
-        snprintf(where, sizeof where, "the parameters of layer '%s' are not finite", layer);
-        break;
-    case TUTTI_NONFINITE_OUTPUT:
-        snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
-        break;
-    default: snprintf(where, sizeof where, "every layer's output is finite");
-    }
-    return tutti_fail(TUTTI_DIVERGED,
-                      "step %lld, rank %d: the loss is not a finite number (%s); %s; the last "
-                      "good checkpoint is kept",
-                      (long long)news->step, news->diverged_rank, where, advice);
-}
-
 static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
 {
     if (!news->step) return TUTTI_OK;
     const double seconds = l->seconds[news->step & 1];
     l->asked |= news->asked & TUTTI_ASKED_ANY;
     run->score.loss = news->loss;
-    if (news->diverged_rank >= 0) return diverged(run, news);
+    TUTTI_TRY(tutti_run_check_loss(run, news));
     if (news->asked & TUTTI_ASKED_STATE) say_where(run, news);
     show_step(run, l, news, seconds);
-    write_step(run, news, seconds);
+    tell_step(run, l, news, seconds);
     return tutti_saving_hear(&l->saving, run, news);
 }
 
@@ -196,11 +156,10 @@ static tutti_status settle(tutti_run *run, loop *l)
     return take_news(run, l, &news);
 }
 
-static void write_evaluation(tutti_run *run, const char *phase, const tutti_evaluation *e,
-                             double seconds)
+static void tell_evaluation(tutti_run *run, loop *l, const char *phase, const tutti_evaluation *e,
+                            double seconds)
 {
     const int64_t step = tutti_stepper_steps(run->stepper);
-    if (!run->metrics) return;
     tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), phase);
     row.loss = e->loss;
     row.top1 = e->top1;
@@ -208,7 +167,7 @@ static void write_evaluation(tutti_run *run, const char *phase, const tutti_eval
     row.samples = (double)e->samples;
     row.seconds = seconds;
     row.samples_per_s = (double)e->samples / seconds;
-    tutti_metrics_write(run->metrics, &row);
+    l->asked |= tutti_tell(run, &row);
 }
 
 static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e)
@@ -254,7 +213,7 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *b
             *best                           ? " (best so far)"
             : split == tutti_run_judge(run) ? ""
                                             : " (the only test, of the final weights)");
-    write_evaluation(run, phases[split], &e, seconds);
+    tell_evaluation(run, l, phases[split], &e, seconds);
     return TUTTI_OK;
 }
 
@@ -317,7 +276,7 @@ static tutti_status look(tutti_run *run, loop *l, bool last, bool *best)
     if (due || last) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), best));
     const bool stale = !last && tutti_run_is_stale(run);
     if (stale) say_stale(run);
-    l->stops = l->stops || stale;
+    l->stops = l->stops || stale || (l->asked & TUTTI_ASKED_STOP);
     return last || stale ? test_at_the_end(run, l) : TUTTI_OK;
 }
 
@@ -343,8 +302,8 @@ static tutti_status run_steps(tutti_run *run, loop *l)
     l->stops = tutti_run_is_stale(run);
     if (l->stops) say_stale(run);
     while (!l->stops && tutti_stepper_steps(run->stepper) < run->settings.pace.steps) {
-        TUTTI_TRY(fatal(run, one_step(run, l, &news)));
-        TUTTI_TRY(fatal(run, tutti_claim_check(run->claim)));
+        TUTTI_TRY(tutti_run_fatal(run, one_step(run, l, &news)));
+        TUTTI_TRY(tutti_run_fatal(run, tutti_claim_check(run->claim)));
         TUTTI_TRY(take_news(run, l, &news));
         TUTTI_TRY(between_steps(run, l));
     }
@@ -376,7 +335,7 @@ static tutti_status open_outputs(tutti_run *run)
     if (!o->run) return TUTTI_OK;
     if (o->overwrite) TUTTI_TRY(move_away(run));
     TUTTI_TRY(tutti_checkpoint_mend_best(o->run, tutti_run_best_step(run)));
-    return tutti_metrics_open(&run->metrics, o->run, step, &run->log);
+    return tutti_telling_open(run);
 }
 
 /* A fresh run keeps its beginning, so that anyone can start from the same weights. It is waited
@@ -414,6 +373,7 @@ static tutti_status conclude(tutti_run *run, const loop *l)
                           (long long)done, l->saving.why, folder);
     if (rows != TUTTI_OK || done >= run->settings.pace.steps || tutti_run_is_stale(run))
         return rows;
+    if (!(l->asked & TUTTI_ASKED_SIGNAL)) return TUTTI_OK; /* the caller wanted it so */
     if (!folder)
         return tutti_fail(TUTTI_INTERRUPTED, "%s: stopped at step %lld; nothing is kept (no --run)",
                           tutti_signals_name(l->asked), (long long)done);

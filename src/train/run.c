@@ -10,19 +10,30 @@
 #include "base/memory.h"
 #include "format/file.h"
 #include "machine/peak.h"
+#include "step/ranks.h"
 
 /* While a run opens all ranks see the same, and one mentions it. */
+static void speak(tutti_run *run)
+{
+    if (run->me.size > 1) run->log.rank = run->me.rank;
+    if (run->me.rank && run->log.level > TUTTI_LOG_ERROR) run->log.level = TUTTI_LOG_ERROR;
+}
+
 static tutti_status open_rank(tutti_run *run)
 {
     tutti_comm_options o = tutti_comm_defaults();
+    if (run->options->ranks) {
+        run->me = run->options->ranks->me;
+        speak(run);
+        return TUTTI_OK;
+    }
     o.log = run->log;
     o.core = run->options->comm_core;
     o.compute_threads = run->options->threads;
     o.stall_warn = run->options->stall_warn;
     o.stall_abort = run->options->stall_abort;
     TUTTI_TRY(tutti_rank_open(&run->me, &o));
-    if (run->me.size > 1) run->log.rank = run->me.rank;
-    if (run->me.rank && run->log.level > TUTTI_LOG_ERROR) run->log.level = TUTTI_LOG_ERROR;
+    speak(run);
     return TUTTI_OK;
 }
 
@@ -57,6 +68,9 @@ static tutti_status check_claim(const tutti_run *run)
 /* Only one rank writes names into the directory. */
 static tutti_status claim_directory(tutti_run *run)
 {
+    if (run->options->tensorboard && !run->options->run)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--tensorboard writes into the directory of --run: give one");
     if (!run->options->run || run->me.rank != 0) return TUTTI_OK;
     TUTTI_TRY(tutti_claim_open(&run->claim, run->options->run, &run->log));
     return check_claim(run);
@@ -89,14 +103,17 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     tutti_data_options d = tutti_data_defaults();
     const tutti_shape in = tutti_net_input(run->net);
     const bool is_told = evaluates_only && run->about;
+    const bool asks_model =
+        run->use == TUTTI_RUN_STEPS && run->about && o->own_data && !o->own_data->means;
     d.shape = (tutti_sample_shape){in.c, in.h, in.w};
     d.classes = tutti_net_classes(run->net);
     d.seed = (uint64_t)run->settings.seed;
     d.augment = run->settings.augment;
     d.skip_bad = run->settings.skip_bad;
     d.asks = run->use == TUTTI_RUN_ASKS;
+    d.own = o->own_data;
     d.log = &run->log;
-    if (is_told) d.normalise = run->about->normalise;
+    if (is_told || asks_model) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
     return is_told && tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
 }
@@ -119,6 +136,7 @@ static tutti_status regroup(tutti_run *run)
 static tutti_status open_data(tutti_run *run, bool evaluates_only)
 {
     const char *name = run->options->data;
+    if (!name && run->options->own_data) name = run->filled.data = TUTTI_OWN_KIND;
     if (name) TUTTI_TRY(open_samples(run, evaluates_only));
     else if (evaluates_only && run->about) TUTTI_TRY(open_manner(run));
     else return tutti_fail(TUTTI_ARGUMENT, "--data is missing: name a data set");
@@ -129,11 +147,21 @@ static tutti_status open_data(tutti_run *run, bool evaluates_only)
                       name ? name : run->options->weights, have, run->net->name, can);
 }
 
+static tutti_status take_loss(tutti_run *run)
+{
+    const char *weights = run->options->class_weights;
+    if (run->settings.label_smoothing > 0 || (weights && strcmp(weights, "none")))
+        return tutti_fail(TUTTI_ARGUMENT, "--label-smoothing and --class-weights are not for a "
+                                          "loss of the program's own, which does that itself");
+    return tutti_net_take_loss(run->net, run->options->own_loss);
+}
+
 static tutti_status open_net(tutti_run *run, bool evaluates_only)
 {
     TUTTI_TRY(tutti_run_open_net(run, evaluates_only));
     TUTTI_TRY(tutti_settings_resolve(&run->settings, run->options, run->net));
     if (!run->settings.dropout) tutti_net_still(run->net);
+    if (run->options->own_loss) TUTTI_TRY(take_loss(run));
     TUTTI_TRY(regroup(run));
     TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
     if (evaluates_only) return TUTTI_OK;
@@ -141,14 +169,21 @@ static tutti_status open_net(tutti_run *run, bool evaluates_only)
     return tutti_net_freeze(run->net, run->settings.freeze);
 }
 
+/* Without a data set it is what the caller says; nobody who did not is told a schedule's rate. */
+static int64_t samples_of_epoch(const tutti_run *run)
+{
+    const int64_t samples = tutti_data_count(run->data, TUTTI_SPLIT_TRAIN);
+    if (samples || run->use != TUTTI_RUN_STEPS) return samples;
+    return run->options->epoch_samples > 0 ? run->options->epoch_samples : run->settings.batch;
+}
+
 static tutti_status open_net_and_data(tutti_run *run, bool evaluates_only)
 {
-    TUTTI_TRY(tutti_run_read_about(run, evaluates_only));
+    TUTTI_TRY(tutti_run_read_about(run, run->use != TUTTI_RUN_TRAINS));
     TUTTI_TRY(open_net(run, evaluates_only));
     TUTTI_TRY(open_data(run, evaluates_only));
     if (!evaluates_only)
-        TUTTI_TRY(tutti_settings_pace(&run->settings, run->options,
-                                      tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)));
+        TUTTI_TRY(tutti_settings_pace(&run->settings, run->options, samples_of_epoch(run)));
     if (!evaluates_only)
         TUTTI_TRY(tutti_class_weights_init(&run->class_weights, run->options->class_weights,
                                            run->data, tutti_net_classes(run->net)));
@@ -319,6 +354,7 @@ static tutti_status prepare_training(tutti_run *run)
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, o->rename, false));
     tutti_stepper_begin_average(run->stepper);
     TUTTI_TRY(tutti_run_resume(run));
+    if (!tutti_data_count(run->data, TUTTI_SPLIT_TRAIN)) return TUTTI_OK;
     return tutti_comm_agree(run->me.comm, open_loader(run));
 }
 
@@ -377,7 +413,8 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, 
         .filled = *options,
         .log = options->log,
         .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
-    const tutti_status s = tutti_run_conclude(run, open_parts(run, use != TUTTI_RUN_TRAINS));
+    const tutti_status s =
+        tutti_run_conclude(run, open_parts(run, use != TUTTI_RUN_TRAINS && use != TUTTI_RUN_STEPS));
     run->log.level = options->log.level;
     if (s != TUTTI_OK) tutti_run_close(run);
     return s;
@@ -395,11 +432,51 @@ tutti_status tutti_run_conclude(tutti_run *run, tutti_status status)
     return status == TUTTI_PEER && known != TUTTI_OK ? known : status;
 }
 
+tutti_status tutti_run_fatal(tutti_run *run, tutti_status status)
+{
+    if (status == TUTTI_OK || run->me.size == 1 || status == TUTTI_PEER) return status;
+    tutti_error(&run->log, "%s", tutti_message());
+    tutti_comm_abort(run->me.comm, status);
+}
+
+float tutti_run_rate(const tutti_run *run, int64_t step)
+{
+    const tutti_settings *s = &run->settings;
+    return (float)tutti_schedule_rate(&s->schedule, s->lr, step, &s->pace);
+}
+
+tutti_status tutti_run_check_loss(const tutti_run *run, const tutti_news *news)
+{
+    if (news->diverged_rank < 0) return TUTTI_OK;
+    const tutti_nonfinite odd = news->nonfinite;
+    const char *layer = odd.layer < 0 ? "" : run->net->layers[odd.layer].name;
+    const char *advice = "lower --lr, add --warmup or --clip";
+    char where[160];
+    switch (odd.kind) {
+    case TUTTI_NONFINITE_SAMPLE:
+        snprintf(where, sizeof where, "sample %d of the minibatch is not finite", odd.sample);
+        advice = "look at the data";
+        break;
+    case TUTTI_NONFINITE_PARAMETERS:
+        snprintf(where, sizeof where, "the parameters of layer '%s' are not finite", layer);
+        break;
+    case TUTTI_NONFINITE_OUTPUT:
+        snprintf(where, sizeof where, "first seen in the output of layer '%s'", layer);
+        break;
+    default: snprintf(where, sizeof where, "every layer's output is finite");
+    }
+    return tutti_fail(TUTTI_DIVERGED,
+                      "step %lld, rank %d: the loss is not a finite number (%s); %s; the last "
+                      "good checkpoint is kept",
+                      (long long)news->step, news->diverged_rank, where, advice);
+}
+
 void tutti_run_close(tutti_run *run)
 {
     tutti_progress_destroy(&run->progress);
     tutti_keeper_destroy(&run->keeper); /* its thread looks after the metrics */
     tutti_metrics_close(&run->metrics);
+    tutti_events_close(&run->events);
     tutti_loader_destroy(&run->loader);
     tutti_stepper_destroy(&run->stepper);
     tutti_trace_destroy(&run->trace);
@@ -412,5 +489,6 @@ void tutti_run_close(tutti_run *run)
     tutti_about_close(&run->about);
     tutti_kept_deinit(&run->kept);
     tutti_state_close(&run->was);
-    tutti_rank_close(&run->me);
+    if (!run->options || !run->options->ranks) tutti_rank_close(&run->me);
+    run->me = (tutti_rank){0};
 }

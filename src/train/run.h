@@ -10,6 +10,7 @@
  *   options.c       its options by name: kept, taken, compared
  *   checkpoints.c   what a run writes into its checkpoints and takes from one
  *   evaluate.c      the test or validation set, each sample once
+ *   telling.c       what files and the caller hear of each step
  *   report.c        what a run is, and what happened in it: layers, ranks, trace
  *   predicted.c     what was predicted against what happened
  *   about.c         what a model's file tells about itself
@@ -17,6 +18,7 @@
  *   test.c          testing a trained net
  *   predict.c       asking it about files and samples
  *   answers.c       what it says
+ *   session.c, session_*.c   a run whose loop is the caller's
  *   figures.c       what a test found: classes, confusions, JSON
  */
 #ifndef TUTTI_TRAIN_RUN_H
@@ -27,6 +29,7 @@
 #include "checkpoint/claim.h"
 #include "checkpoint/keeper.h"
 #include "data/loader.h"
+#include "format/events.h"
 #include "format/metrics.h"
 #include "format/trace.h"
 #include "step/rank.h"
@@ -60,6 +63,7 @@ typedef struct tutti_run_times {
 
 typedef enum tutti_run_use {
     TUTTI_RUN_TRAINS,
+    TUTTI_RUN_STEPS, /* a session's: somebody else makes the loop, and may have the samples, too */
     TUTTI_RUN_TESTS, /* has no exchanges, no loader of training samples and less memory */
     TUTTI_RUN_ASKS   /* likewise; about files, or samples that need no labels */
 } tutti_run_use;
@@ -74,7 +78,7 @@ typedef struct tutti_run {
     char begins_at[TUTTI_PATH_BYTES]; /* the checkpoint it goes on from; "": none */
     tutti_state_file *was;            /* its state, or NULL */
     tutti_log log;
-    tutti_rank me;
+    tutti_rank me;      /* its own, unless options->ranks has one */
     tutti_claim *claim; /* rank 0's, of the directory it keeps the run in */
     double peak;        /* FLOP/s of all threads of all ranks */
     tutti_net *net;
@@ -92,6 +96,8 @@ typedef struct tutti_run {
     tutti_keeper *keeper; /* NULL where nothing is read or written */
     tutti_score score;
     tutti_metrics *metrics;
+    tutti_events *events; /* NULL: nobody asked for them */
+    bool ends_by_watch;   /* the caller's watch function has asked for the end */
     tutti_progress *progress;
     tutti_trace *trace;
     tutti_run_times times;
@@ -104,6 +110,16 @@ typedef struct tutti_run {
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options,
                             tutti_run_use use) TUTTI_MUST_CHECK;
 void tutti_run_close(tutti_run *run);
+
+/* A failure of one rank in the middle of a step: the others wait for it somewhere else, so it ends
+ * the job. What all ranks know of is given back. */
+tutti_status tutti_run_fatal(tutti_run *run, tutti_status status) TUTTI_MUST_CHECK;
+
+/* The learning rate of step 'step', counted from 0. */
+float tutti_run_rate(const tutti_run *run, int64_t step);
+
+/* TUTTI_DIVERGED where the loss of the step is not a finite number, and where that began. */
+tutti_status tutti_run_check_loss(const tutti_run *run, const tutti_news *news) TUTTI_MUST_CHECK;
 
 /* What its stepper is created with, but for run->micro_batch. */
 tutti_stepper_options tutti_run_stepper_options(const tutti_run *run, bool evaluates_only);
@@ -199,6 +215,15 @@ tutti_status tutti_run_choose_micro_batch(tutti_run *run,
 /* A run that trains and failed for want of memory, on any rank: the same failure, and which
  * --micro-batch would do. Any other status stays. */
 tutti_status tutti_run_advise_memory(tutti_run *run, tutti_status status) TUTTI_MUST_CHECK;
+
+/* ---- telling.c ---- */
+
+/* Opens the files, on rank 0 of a run that has a directory. */
+tutti_status tutti_telling_open(tutti_run *run) TUTTI_MUST_CHECK;
+
+/* Tells of a step or an evaluation. Gives what all ranks are asked for by that, as of now; what a
+ * rank of several asks for they hear in its next note. */
+unsigned tutti_tell(tutti_run *run, const tutti_metrics_row *row);
 
 /* ---- report.c ---- */
 

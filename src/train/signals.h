@@ -24,8 +24,10 @@ enum {
     TUTTI_ASKED_REQUEUE = 1 << 2,
     TUTTI_ASKED_CHECKPOINT = 1 << 3,
     TUTTI_ASKED_STATE = 1 << 4,
-    TUTTI_ASKED_ANY = (1 << 5) - 1,
-    TUTTI_ASKED_STOP = TUTTI_ASKED_INT | TUTTI_ASKED_TERM | TUTTI_ASKED_REQUEUE,
+    TUTTI_ASKED_WATCH = 1 << 5, /* no signal: the caller's watch function has seen enough */
+    TUTTI_ASKED_ANY = (1 << 6) - 1,
+    TUTTI_ASKED_SIGNAL = TUTTI_ASKED_INT | TUTTI_ASKED_TERM | TUTTI_ASKED_REQUEUE,
+    TUTTI_ASKED_STOP = TUTTI_ASKED_SIGNAL | TUTTI_ASKED_WATCH
 };
 
 /* Listens from now on. With 'speaks' the handlers answer at once with a line on standard error

@@ -56,7 +56,8 @@ static tutti_status check_net(tutti_run *run)
 tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only)
 {
     const char *name = run->options->net;
-    if (name) TUTTI_TRY(tutti_net_load(&run->net, name));
+    if (name && strchr(name, '\n')) TUTTI_TRY(tutti_net_parse(&run->net, name, "net"));
+    else if (name) TUTTI_TRY(tutti_net_load(&run->net, name));
     else if (run->about) return parse_net(&run->net, run->about);
     else
         return tutti_fail(TUTTI_ARGUMENT, "NET is missing%s: name a net of the zoo, or a file",
