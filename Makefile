@@ -79,7 +79,7 @@ check-scaling: setup all
 # pixels in PIL; and torchvision's nets without attention, brought over by tools/from-torch, in an
 # environment of its own.
 check-torch: all
-	@tools/setup torch
+	@tools/setup check torch
 	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_ways.py $(BUILD)/tutti
@@ -87,6 +87,14 @@ check-torch: all
 	@tools/venv $(VENV)
 	@$(VENV)/bin/python tests/check_from_torch.py $(BUILD)/tests/net_outputs
 	@$(VENV)/bin/python tests/check_torchvision.py $(BUILD)/tutti $(BUILD)/tests/net_outputs
+
+# The Python package as pip installs it, with mpi4py's communicators, and what --tensorboard writes read
+# by TensorBoard's own reader, in an environment of its own.
+check-python: all
+	@tools/venv $(VENV)-python numpy mpi4py tensorboard matplotlib setuptools
+	@$(VENV)-python/bin/pip install --quiet --no-build-isolation --force-reinstall --no-deps ./python
+	@$(VENV)-python/bin/python tests/check_tensorboard.py $(BUILD)/tutti
+	@$(VENV)-python/bin/python tests/checks/python.py $(BUILD)/tutti $(BUILD)/src/libtutti.so installed mpirun
 
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.
@@ -139,7 +147,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB) $(VENV)
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB) $(VENV) $(VENV)-python
 
 setup:
 	@tools/setup
@@ -151,4 +159,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo
+.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-python check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo

@@ -1,48 +1,129 @@
 #!/usr/bin/env python3
-"""install.py BUILD: what 'meson install' leaves behind is enough to run the program and to build
-another one against the library, by pkg-config alone."""
+"""install.py BUILD SOURCE MPI-FLAGS...: what 'meson install' leaves behind is enough to run the program
+and to build others against the library: the examples, by pkg-config and by CMake, shared and static.
+They run, and give the same on any number of ranks."""
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-PROGRAM = """#include <stdio.h>
-#include <tutti/tutti.h>
-int main(void) { puts(tutti_version()); return tutti_status_exit_code(TUTTI_OK); }
-"""
+BUILD, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+MPI_FLAGS = sys.argv[3:]
 WANTED = ["bin/tutti", "include/tutti/tutti.h", "share/man/man1/tutti.1",
           "share/bash-completion/completions/tutti"]
+LAUNCHER = ["mpirun", "--oversubscribe"]
+CMAKE = """cmake_minimum_required(VERSION 3.13)
+project(examples C)
+find_package(tutti 0.1 REQUIRED)
+set(CMAKE_C_STANDARD 11)
+foreach(kind tutti static)
+  foreach(name own_loop primitives)
+    add_executable(${name}_${kind} ${EXAMPLES}/${name}.c)
+    target_link_libraries(${name}_${kind} tutti::${kind} m)
+  endforeach()
+endforeach()
+"""
+failures = []
+
+
+def expect(what, good, seen=""):
+    print(f"[{'       OK ' if good else '  FAILED  '}] {what}", flush=True)
+    if not good:
+        failures.append(what)
+        print(seen)
 
 
 def run(*command, **more):
-    return subprocess.run(command, capture_output=True, text=True, check=True, **more).stdout
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
+    if done.returncode:
+        sys.exit(f"install: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-def build_against(root, libs, folder):
-    """Compiles PROGRAM with the flags that pkg-config gives; returns what it prints."""
-    pc = next(root.rglob("tutti.pc")).parent
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(pc)}
-    prefix = ["pkg-config", f"--define-variable=prefix={root}", "tutti"]
-    flags = run(*prefix, "--cflags", *libs, env=environment).split()
-    source, program = folder / "p.c", folder / "p"
-    source.write_text(PROGRAM)
-    run("cc", "-Wall", "-Werror", "-o", str(program), str(source), *flags, "-fopenmp")
-    return run(str(program), env={**environment, "LD_LIBRARY_PATH": str(pc.parent)}).strip()
+class Installed:
+    """A fresh installation in a folder, and the ways to build against it."""
+
+    def __init__(self, folder):
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", folder / "root")
+        self.folder = folder
+        self.prefix = next((folder / "root").rglob("bin/tutti")).parent.parent
+        self.libs = next(self.prefix.rglob("tutti.pc")).parent.parent
+        self.environment = {
+            **os.environ, "PKG_CONFIG_PATH": str(self.libs / "pkgconfig"),
+            "LD_LIBRARY_PATH": str(self.libs), "TMPDIR": str(folder), "OMP_NUM_THREADS": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        pc = self.libs / "pkgconfig/tutti.pc"  # as if it had been installed where it lies
+        pc.write_text(re.sub("^prefix=.*", f"prefix={self.prefix}", pc.read_text(), flags=re.M))
+
+    def compile(self, name, static=False, more=()):
+        out = self.folder / f"{name}{'_static' if static else ''}"
+        kind = ["--variable=static_libs"] if static else ["--libs"]
+        flags = run("pkg-config", "--cflags", "tutti", env=self.environment).split()
+        flags += run("pkg-config", *kind, "tutti", env=self.environment).split()
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", out,
+            SOURCE / "examples" / f"{name}.c", *flags, *more, "-lm")
+        return out
+
+    def says(self, program, *arguments, ranks=0):
+        launcher = [*LAUNCHER, "-n", ranks] if ranks else []
+        return run(*launcher, program, *arguments, env=self.environment)
+
+
+def has_launcher():
+    return bool(MPI_FLAGS) and shutil.which("mpirun") is not None
+
+
+def check_examples(at):
+    loop = at.compile("own_loop")
+    said = at.says(loop, at.folder / "run")
+    expect("own_loop learns what bars are", "step 150" in said and "pictures" in said, said)
+    tested = run(at.prefix / "bin/tutti", "info", "--help", env=at.environment)
+    expect("the installed program runs", "info" in tested, tested)
+    expect("own_loop, static, says the same", at.says(at.compile("own_loop", True)) == said)
+    parts = at.compile("primitives")
+    alone = at.says(parts)
+    expect("primitives finds its weights", "weights[500]" in alone, alone)
+    expect("primitives, static, says the same",
+           at.says(at.compile("primitives", True)) == alone)
+    if not has_launcher():
+        return said, alone
+    for ranks in (2, 3):
+        expect(f"primitives says the same on {ranks} ranks", at.says(parts, ranks=ranks) == alone)
+    mpi = at.compile("own_loop_mpi", more=MPI_FLAGS)
+    one = at.says(mpi, ranks=1)
+    for ranks in (2, 4, 5):
+        expect(f"own_loop_mpi says the same on half of {ranks} ranks",
+               at.says(mpi, ranks=ranks) == one, one)
+    return said, alone
+
+
+def check_cmake(at, said, alone):
+    if not shutil.which("cmake"):
+        expect("cmake is there (tools/setup)", False)
+        return
+    project, build = at.folder / "project", at.folder / "cmake"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(CMAKE)
+    run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={at.prefix}",
+        f"-DEXAMPLES={(SOURCE / 'examples').resolve()}", env=at.environment)
+    run("cmake", "--build", build, env=at.environment)
+    for kind in ("tutti", "static"):
+        expect(f"by CMake, tutti::{kind}: the same",
+               at.says(build / f"own_loop_{kind}") == said and
+               at.says(build / f"primitives_{kind}") == alone)
 
 
 def main():
-    build = sys.argv[1]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        run("meson", "install", "-C", build, "--no-rebuild", "--destdir", str(folder / "root"))
-        prefix = next((folder / "root").rglob("bin/tutti")).parent.parent
-        missing = [w for w in WANTED if not (prefix / w).exists()]
-        missing += [w for w in ("libtutti.so", "libtutti.a") if not list(prefix.rglob(w))]
-        version = run(str(prefix / "bin/tutti"), "--version").split()[1]
-        built = build_against(prefix, ["--libs"], folder)
-    print("missing:", missing, "program:", version, "built against it:", built)
-    sys.exit(1 if missing or built != version else 0)
+        at = Installed(pathlib.Path(temporary))
+        missing = [w for w in WANTED if not (at.prefix / w).exists()]
+        missing += [w for w in ("libtutti.so", "libtutti.a") if not list(at.prefix.rglob(w))]
+        expect("all files are there", not missing, missing)
+        check_cmake(at, *check_examples(at))
+    sys.exit(1 if failures else 0)
 
 
 main()
