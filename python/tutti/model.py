@@ -125,7 +125,6 @@ class Model:
         lib.tutti_session_share(self._handle, ctypes.byref(first), ctypes.byref(count))
         #: the slice of each minibatch that is this rank's
         self.share = slice(first.value, first.value + count.value)
-        self._net = lib.tutti_session_net(self._handle)
         shape = lib.tutti_net_input(self._net)
         self._values = shape.c * shape.h * shape.w
         self.parameters = Parameters(self)
@@ -170,6 +169,10 @@ class Model:
         if not self._handle:
             raise ValueError("this model is closed")
         return self._handle
+
+    @property
+    def _net(self) -> int:
+        return lib.tutti_session_net(self.handle)
 
     @property
     def steps(self) -> int:
