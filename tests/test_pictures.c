@@ -137,7 +137,7 @@ static void decode(tutti_image *image, int channels, const char *name, const uin
                    size_t size)
 {
     tutti_decoder *decoder = NULL;
-    const tutti_fit whole = {1, 1, 0};
+    const tutti_fit whole = {.height = 1, .width = 1};
     assert_ok(tutti_decoder_create(&decoder));
     assert_ok(tutti_decode(decoder, image, channels, &whole, name, data, size));
     assert_int_equal(image->channels, channels);

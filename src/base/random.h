@@ -11,7 +11,8 @@ typedef enum tutti_purpose {
     TUTTI_RANDOM_DROPOUT,
     TUTTI_RANDOM_SHUFFLE,
     TUTTI_RANDOM_AUGMENT,
-    TUTTI_RANDOM_SYNTHETIC
+    TUTTI_RANDOM_SYNTHETIC,
+    TUTTI_RANDOM_MIX
 } tutti_purpose;
 
 /* What a random number is for. 'when' is the step or the epoch, 'sample' the sample's id or its

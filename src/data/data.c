@@ -125,10 +125,18 @@ static void describe(tutti_data *data)
     if (data->count[TUTTI_SPLIT_VAL])
         say(data, ", %d more for validation", data->count[TUTTI_SPLIT_VAL]);
     if (!data->options.augment) say(data, ", not varied");
-    if (a->zoom > 0) say(data, ", 1/%.4g of the side", a->zoom);
+    if (a->resizes)
+        say(data, ", parts of %.4g to %.4g of the area and %.4g to %.4g wide for each high",
+            a->range.area.least, a->range.area.most, a->range.aspect.least, a->range.aspect.most);
+    if (a->zoom > 0) say(data, ", 1/%.4g of the side%s", a->zoom, a->resizes ? " for tests" : "");
     if (a->jitter > 0) say(data, ", scaled by 1 to %.3g", 1 + a->jitter);
     if (a->pad) say(data, ", shifted by up to %d", a->pad);
     if (a->flip) say(data, ", flipped");
+    if (tutti_colour_is_varied(a->colour))
+        say(data, ", colours off by up to %.4g/%.4g/%.4g/%.4g", a->colour[0], a->colour[1],
+            a->colour[2], a->colour[3]);
+    if (a->cutout) say(data, ", a hole of %dx%d", a->cutout, a->cutout);
+    if (a->mixup > 0) say(data, ", mixed by Beta(%.4g, %.4g)", a->mixup, a->mixup);
 }
 
 static tutti_status make_bad_maps(tutti_data *data)

@@ -140,6 +140,17 @@ enum { TUTTI_LABEL_NONE = -1 };
 tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_t epoch,
                                 uint32_t id, float *sample, int *label) TUTTI_MUST_CHECK;
 
+/* Are training samples mixed with others? */
+bool tutti_data_mixes(const tutti_data *data);
+
+/* A training sample as it is trained on then, and what it is made of (data/mix.h). */
+typedef struct tutti_mixed {
+    int label, other;
+    float share; /* of the first */
+} tutti_mixed;
+tutti_status tutti_reader_fetch_mixed(tutti_reader *reader, uint32_t epoch, uint32_t id,
+                                      float *sample, tutti_mixed *mixed) TUTTI_MUST_CHECK;
+
 /* The file 'path' (JPEG or PNG), treated like a test sample of this data set; for predictions. */
 tutti_status tutti_reader_fetch_file(tutti_reader *reader, const char *path,
                                      float *sample) TUTTI_MUST_CHECK;

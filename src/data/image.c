@@ -23,8 +23,8 @@ tutti_status tutti_image_reserve(tutti_image *image, int height, int width, int 
     TUTTI_TRY(
         tutti_buffer_reserve(&image->buffer, (size_t)height * (size_t)width * (size_t)channels));
     image->pixels = image->buffer.bytes;
-    image->height = height;
-    image->width = width;
+    image->height = image->file_height = height;
+    image->width = image->file_width = width;
     image->channels = channels;
     image->clipped = false;
     return TUTTI_OK;
@@ -52,11 +52,19 @@ void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from)
         for (size_t i = 0; i < 3 * count; i++) out[i] = pixels[i / 3];
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 double tutti_fit_scale(const tutti_fit *fit, int height, int width)
 {
+    if (fit->range) {
+        const tutti_crop crop = tutti_crop_draw(fit->range, fit->random, height, width);
+        return larger((double)fit->height / crop.height, (double)fit->width / crop.width);
+    }
     if (fit->zoom == 0) return 1;
-    const double y = (double)fit->height / height, x = (double)fit->width / width;
-    return fit->zoom * (y > x ? y : x);
+    return fit->zoom * larger((double)fit->height / height, (double)fit->width / width);
 }
 
 tutti_status tutti_decoder_create(tutti_decoder **out)
@@ -143,6 +151,8 @@ static tutti_status decode_jpeg(tutti_decoder *d, tutti_image *image, int channe
     const tjscalingfactor factor = factor_for(tutti_fit_scale(fit, height, width));
     if (tutti_image_reserve(image, TJSCALED(height, factor), TJSCALED(width, factor), channels))
         return tutti_fail(TUTTI_DATA, "'%s' is a damaged JPEG file: %s", name, tutti_message());
+    image->file_height = height;
+    image->file_width = width;
     const bool is_ink = colours == TJCS_CMYK || colours == TJCS_YCCK;
     return jpeg_pixels(d, image, is_ink, name, bytes, size);
 }

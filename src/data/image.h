@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
+#include "data/crop.h"
 #include "data/file.h"
 
 typedef struct tutti_image {
     int height, width, channels; /* channels: 1 grey, 3 red green blue */
+    int file_height, file_width; /* of the file, which may be decoded to less */
     uint8_t *pixels;             /* [height][width][channels], in 'buffer' */
     bool clipped;                /* greys of 16 bits beyond 255 became white */
     tutti_buffer buffer;
@@ -25,10 +27,13 @@ void tutti_image_deinit(tutti_image *image);
 void tutti_image_convert(tutti_image *image, const uint8_t *pixels, int from);
 
 /* What will be cut out of a picture: height x width after scaling it by
- * zoom * max(height / its height, width / its width). With zoom 0 it keeps its size. */
+ * zoom * max(height / its height, width / its width). With zoom 0 it keeps its size. With a range
+ * a part of it is drawn instead, and scaled to height x width. */
 typedef struct tutti_fit {
     int height, width;
     double zoom;
+    const tutti_crop_range *range; /* or NULL */
+    const tutti_random_key *random;
 } tutti_fit;
 
 double tutti_fit_scale(const tutti_fit *fit, int height, int width);

@@ -33,6 +33,8 @@ typedef struct slot {
     int count, taken, done; /* samples of this batch; given to threads; finished */
     float *samples;
     int *labels;
+    int *others; /* with mixed samples */
+    float *shares;
     uint32_t *ids, *epochs;
     int failed_at; /* the first damaged sample, or count */
     tutti_status status;
@@ -46,6 +48,7 @@ struct tutti_loader {
     int64_t steps; /* of a pass */
     int places;    /* samples of a full batch here */
     int run;       /* samples a thread takes at a time */
+    bool mixes;
     slot *slot;
     int slots;
     tutti_arena arena;
@@ -142,14 +145,27 @@ static void keep_failure(slot *s, int index, tutti_status status, const char *se
     snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
 }
 
+static tutti_status fetch_one(tutti_loader *l, tutti_reader *reader, slot *s, int i)
+{
+    float *sample = s->samples + (size_t)i * l->stride;
+    if (!l->mixes)
+        return tutti_reader_fetch(reader, l->options.split, s->epochs[i], s->ids[i], sample,
+                                  &s->labels[i]);
+    tutti_mixed mixed = {0};
+    TUTTI_TRY(tutti_reader_fetch_mixed(reader, s->epochs[i], s->ids[i], sample, &mixed));
+    s->labels[i] = mixed.label;
+    s->others[i] = mixed.other;
+    s->shares[i] = mixed.share;
+    return TUTTI_OK;
+}
+
 /* Fetches a run; returns the index of the first failure in it, or where the run ends. */
 static int fetch_run(tutti_loader *l, tutti_reader *reader, const run *r, tutti_status *status)
 {
     slot *s = r->slot;
     for (int i = r->first; i < r->first + r->count; i++) {
         place(l, s, i);
-        *status = tutti_reader_fetch(reader, l->options.split, s->epochs[i], s->ids[i],
-                                     s->samples + (size_t)i * l->stride, &s->labels[i]);
+        *status = fetch_one(l, reader, s, i);
         if (*status) return i;
     }
     return r->first + r->count;
@@ -229,6 +245,10 @@ static void take_slots(tutti_loader *l, tutti_arena *arena)
         s->step = -1;
         s->samples = tutti_arena_take(arena, places * l->stride * sizeof *s->samples);
         s->labels = tutti_arena_take(arena, places * sizeof *s->labels);
+        if (l->mixes) {
+            s->others = tutti_arena_take(arena, places * sizeof *s->others);
+            s->shares = tutti_arena_take(arena, places * sizeof *s->shares);
+        }
         s->ids = tutti_arena_take(arena, places * sizeof *s->ids);
         s->epochs = tutti_arena_take(arena, places * sizeof *s->epochs);
     }
@@ -256,6 +276,7 @@ static tutti_status create(tutti_loader *l)
     l->places = o->end - o->first;
     l->run = (int)((size_t)RUN_FLOATS / l->stride);
     l->run = l->run < 1 ? 1 : l->run > MOST_RUN ? MOST_RUN : l->run;
+    l->mixes = is_endless(l) && tutti_data_mixes(l->data);
     l->slots = 1 + (o->ahead ? o->ahead : 2);
     l->filling = l->next = o->step;
     TUTTI_TRY(tutti_alloc(&l->slot, (size_t)l->slots, sizeof *l->slot));
@@ -321,6 +342,8 @@ static tutti_status give(tutti_loader *l, slot *s, tutti_batch *batch)
         .count = s->count,
         .samples = s->samples,
         .labels = s->labels,
+        .others = s->others,
+        .shares = s->shares,
         .ids = s->ids,
         .epochs = s->epochs,
     };

@@ -27,10 +27,12 @@ tutti_loader_options tutti_loader_defaults(void);
 /* What next() gives; valid until the next call of next, seek or destroy. */
 typedef struct tutti_batch {
     int64_t step;
-    int count;              /* samples here: end - first, or less at the end of the test set */
-    const float *samples;   /* [count] at a distance of tutti_data_stride floats */
-    const int *labels;      /* [count] */
-    const uint32_t *ids;    /* [count] the samples' ids in the split */
+    int count;            /* samples here: end - first, or less at the end of the test set */
+    const float *samples; /* [count] at a distance of tutti_data_stride floats */
+    const int *labels;    /* [count] */
+    const int *others;    /* [count] labels of what samples were mixed with; NULL: they were not */
+    const float *shares;  /* [count] ... and the part of their own label */
+    const uint32_t *ids;  /* [count] the samples' ids in the split */
     const uint32_t *epochs; /* [count] the epoch each was drawn in */
     double waited;          /* seconds next() had to wait for it */
 } tutti_batch;

@@ -49,7 +49,7 @@ static void add_up(const tutti_image *image, uint64_t sum[3], uint64_t square[3]
 tutti_status tutti_measure_pictures(tutti_data *data)
 {
     uint64_t sum[3] = {0}, square[3] = {0}, count = 0;
-    const tutti_fit as_stored = {data->native.height, data->native.width, 0};
+    const tutti_fit as_stored = {.height = data->native.height, .width = data->native.width};
     const int chosen = chosen_of(data, (int64_t)data->native.height * data->native.width);
     tutti_reader *reader = NULL;
     tutti_status s = tutti_reader_create(&reader, data);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/mix.h"
 
 enum { MOST_BAD_IN_A_ROW = 1000, BAD_LINES = 20 };
 
@@ -30,16 +31,39 @@ void tutti_reader_destroy(tutti_reader **reader)
     tutti_resampler_deinit(&r->resampler);
     tutti_buffer_deinit(&r->bytes);
     tutti_buffer_deinit(&r->values);
+    tutti_buffer_deinit(&r->other);
     tutti_free(r);
     *reader = NULL;
 }
 
-static tutti_status render(tutti_reader *r, const tutti_fit *fit, const uint32_t *random,
-                           float *sample)
+/* Colours are changed between 0 and 1, before they are normalised. */
+static tutti_status render_changed(tutti_reader *r, const tutti_view *view,
+                                   const tutti_random_key *random, float *sample)
+{
+    static const float mean[3], std[3] = {1, 1, 1};
+    const tutti_data *data = r->data;
+    const int pixels = view->rows.size * view->columns.size, channels = r->image.channels;
+    const tutti_colour_changes changes = tutti_colour_draw(data->augment.colour, random);
+    TUTTI_TRY(tutti_view_render(&r->resampler, view, &r->image, mean, std, sample));
+    tutti_colour_change(&changes, sample, pixels, channels);
+    (void)tutti_data_normalise_values(data, sample, (size_t)pixels * (size_t)channels);
+    return TUTTI_OK;
+}
+
+static tutti_status render(tutti_reader *r, const tutti_fit *fit, float *sample)
 {
     const tutti_data *data = r->data;
-    const tutti_view view = tutti_view_of(&data->augment, fit, &r->image, random);
-    return tutti_view_render(&r->resampler, &view, &r->image, data->mean, data->std, sample);
+    const tutti_augment *augment = &data->augment;
+    const tutti_view view = tutti_view_of(augment, fit, &r->image);
+    if (fit->random && tutti_colour_is_varied(augment->colour))
+        TUTTI_TRY(render_changed(r, &view, fit->random, sample));
+    else
+        TUTTI_TRY(
+            tutti_view_render(&r->resampler, &view, &r->image, data->mean, data->std, sample));
+    if (fit->random && augment->cutout)
+        tutti_view_cut_out(augment->cutout, fit->random, fit->height, fit->width, r->image.channels,
+                           sample);
+    return TUTTI_OK;
 }
 
 /* ------------------------------------------------------------------------------ layout */
@@ -106,16 +130,19 @@ tutti_status tutti_reader_planes(tutti_reader *r, tutti_sample_shape shape, cons
 /* ------------------------------------------------------------------------------- fetch */
 
 static tutti_status fetch_numbers(tutti_reader *r, tutti_split split, uint32_t id,
-                                  const uint32_t *random, float *sample, int *label)
+                                  const tutti_random_key *random, float *sample, int *label)
 {
     const tutti_data *data = r->data;
     const tutti_source *source = data->source;
+    uint32_t block[4];
+    if (random) tutti_random_block(block, random, TUTTI_DRAWS_PLACE);
+    const uint32_t *four = random ? block : NULL;
     if (!is_reordered(data->shape)) {
         clear_tail(data, sample);
-        return source->numbers(r, split, id, random, sample, label);
+        return source->numbers(r, split, id, four, sample, label);
     }
     TUTTI_TRY(tutti_buffer_reserve(&r->values, values_of(data->shape) * sizeof *sample));
-    TUTTI_TRY(source->numbers(r, split, id, random, r->values.bytes, label));
+    TUTTI_TRY(source->numbers(r, split, id, four, r->values.bytes, label));
     reorder(data->shape, r->values.bytes, sample);
     return TUTTI_OK;
 }
@@ -126,9 +153,8 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
     const tutti_data *data = r->data;
     const tutti_random_key key = {
         .seed = data->options.seed, .purpose = TUTTI_RANDOM_AUGMENT, .when = epoch, .sample = id};
-    uint32_t four[4];
-    tutti_random_block(four, &key, 0);
-    const uint32_t *random = split == TUTTI_SPLIT_TRAIN && data->options.augment ? four : NULL;
+    const tutti_random_key *random =
+        split == TUTTI_SPLIT_TRAIN && data->options.augment ? &key : NULL;
     id = tutti_data_stored_id(data, split, id);
     if (data->part[split] || data->unlabelled) split = TUTTI_SPLIT_TRAIN; /* as stored */
     if (data->source->numbers) return fetch_numbers(r, split, id, random, sample, label);
@@ -136,7 +162,7 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
         tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);
     TUTTI_TRY(data->source->pixels(r, split, id, &fit, label));
     clear_tail(data, sample);
-    return render(r, &fit, random, sample);
+    return render(r, &fit, sample);
 }
 
 /* Marks a sample as damaged; the first time it says so. */
@@ -171,6 +197,28 @@ tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epo
     }
     return tutti_fail(TUTTI_DATA, "%d damaged samples in a row; the last: %s",
                       (int)MOST_BAD_IN_A_ROW, tutti_message());
+}
+
+bool tutti_data_mixes(const tutti_data *data)
+{
+    return data->augment.mixup > 0;
+}
+
+tutti_status tutti_reader_fetch_mixed(tutti_reader *r, uint32_t epoch, uint32_t id, float *sample,
+                                      tutti_mixed *mixed)
+{
+    const tutti_data *data = r->data;
+    const size_t stride = tutti_data_stride(data);
+    const uint32_t count = (uint32_t)data->count[TUTTI_SPLIT_TRAIN];
+    const tutti_partner partner =
+        tutti_mix_partner(data->augment.mixup, data->options.seed, epoch, id, count);
+    mixed->share = partner.share;
+    TUTTI_TRY(tutti_buffer_reserve(&r->other, stride * sizeof *sample));
+    TUTTI_TRY(tutti_reader_fetch(r, TUTTI_SPLIT_TRAIN, epoch, id, sample, &mixed->label));
+    TUTTI_TRY(
+        tutti_reader_fetch(r, TUTTI_SPLIT_TRAIN, epoch, partner.id, r->other.bytes, &mixed->other));
+    tutti_mix_values(sample, r->other.bytes, partner.share, stride);
+    return TUTTI_OK;
 }
 
 /* PIL's white greys are rarely meant: once for all pictures it is said. */
@@ -237,7 +285,7 @@ tutti_status tutti_reader_take(tutti_reader *r, const void *stored, float *sampl
             tutti_view_fit(&data->augment, data->picture.height, data->picture.width, NULL);
         TUTTI_TRY(tutti_own_pixels(r, stored));
         clear_tail(data, sample);
-        return render(r, &fit, NULL, sample);
+        return render(r, &fit, sample);
     }
     if (!is_reordered(data->shape)) {
         clear_tail(data, sample);
@@ -258,5 +306,5 @@ tutti_status tutti_reader_fetch_file(tutti_reader *r, const char *path, float *s
     const tutti_fit fit = tutti_view_fit(&whole, data->picture.height, data->picture.width, NULL);
     TUTTI_TRY(tutti_reader_decode(r, path, data->picture.channels, &fit));
     clear_tail(data, sample);
-    return render(r, &fit, NULL, sample);
+    return render(r, &fit, sample);
 }

@@ -46,6 +46,62 @@ static tutti_status check_size(const tutti_data *data)
     return TUTTI_OK;
 }
 
+/* "LEAST/MOST", or LEAST alone. */
+static tutti_status read_between(tutti_spec *spec, const char *key, tutti_between *out,
+                                 double smallest, double largest)
+{
+    float given[2] = {0, (float)out->most};
+    int count = 0;
+    TUTTI_TRY(tutti_spec_reals(spec, key, given, &count, 2));
+    if (!count) return TUTTI_OK;
+    if (!((double)given[0] >= smallest && given[0] <= given[1] && (double)given[1] <= largest))
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--data %s: %s= must be LEAST/MOST, numbers from %g to %g", spec->kind,
+                          key, smallest, largest);
+    *out = (tutti_between){(double)given[0], (double)given[1]};
+    return TUTTI_OK;
+}
+
+/* torchvision's RandomResizedCrop, with its defaults. */
+static tutti_status read_crop(tutti_augment *a, tutti_spec *spec)
+{
+    const char *area = tutti_spec_value(spec, "random-resized-crop");
+    a->range = (tutti_crop_range){{0.08, 1}, {3.0 / 4, 4.0 / 3}};
+    a->resizes = area && strcmp(area, "off") != 0;
+    if (a->resizes && strcmp(area, "on") != 0)
+        TUTTI_TRY(read_between(spec, "random-resized-crop", &a->range.area, 1e-4, 1));
+    TUTTI_TRY(read_between(spec, "aspect", &a->range.aspect, 0.01, 100));
+    if (!a->resizes) return TUTTI_OK;
+    for (int i = 0; i < spec->pairs; i++)
+        if (!strcmp(spec->pair[i].key, "jitter") || !strcmp(spec->pair[i].key, "pad"))
+            return tutti_fail(TUTTI_ARGUMENT,
+                              "--data %s: %s= and random-resized-crop= are two ways to crop: give "
+                              "only one of them",
+                              spec->kind, spec->pair[i].key);
+    a->jitter = 0, a->pad = 0;
+    return TUTTI_OK;
+}
+
+/* torchvision's ColorJitter; one number is for all but the hue. */
+static tutti_status read_colours(tutti_augment *a, tutti_spec *spec)
+{
+    float given[TUTTI_COLOURS] = {0};
+    int count = 0;
+    TUTTI_TRY(tutti_spec_reals(spec, "color-jitter", given, &count, TUTTI_COLOURS));
+    if (count == 1) given[1] = given[2] = given[0];
+    for (int i = 0; i < TUTTI_COLOURS; i++) {
+        const double most = i == TUTTI_COLOUR_HUE ? 0.5 : 10;
+        a->colour[i] = (double)given[i];
+        if (!(a->colour[i] >= 0 && a->colour[i] <= most))
+            return tutti_fail(
+                TUTTI_ARGUMENT,
+                "--data %s: color-jitter= must be BRIGHTNESS/CONTRAST/SATURATION/HUE, "
+                "from 0, hue up to 0.5",
+                spec->kind);
+    }
+    return TUTTI_OK;
+}
+
 static tutti_status read_augment(tutti_data *data, tutti_spec *spec)
 {
     tutti_augment *a = &data->augment;
@@ -60,8 +116,11 @@ static tutti_status read_augment(tutti_data *data, tutti_spec *spec)
                           spec->kind, resize, p.height, p.width);
     if (resize) a->zoom = (double)resize / smaller;
     TUTTI_TRY(tutti_spec_real(spec, "jitter", &a->jitter, 0, 3));
+    TUTTI_TRY(read_crop(a, spec));
     if (a->jitter > 0 && !(a->zoom > 0))
         return tutti_fail(TUTTI_ARGUMENT, "--data %s: jitter= needs resize=", spec->kind);
+    TUTTI_TRY(read_colours(a, spec));
+    TUTTI_TRY(tutti_spec_int(spec, "cutout", &a->cutout, 0, 4096));
     return check_size(data);
 }
 
@@ -147,8 +206,13 @@ tutti_status tutti_data_settle(tutti_data *data, tutti_spec *spec)
         TUTTI_TRY(settle_shape(data));
         TUTTI_TRY(read_augment(data, spec));
         data->frame = data->picture.channels;
-        if (!data->options.augment) data->augment = (tutti_augment){.zoom = data->augment.zoom};
     }
+    TUTTI_TRY(tutti_spec_real(spec, "mixup", &data->augment.mixup, 0, 100));
+    if (data->augment.mixup > 0 && !data->count[TUTTI_SPLIT_TRAIN])
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--data %s: mixup= needs samples that can be read, to mix with",
+                          spec->kind);
+    if (!data->options.augment) data->augment = (tutti_augment){.zoom = data->augment.zoom};
     TUTTI_TRY(tutti_alloc(&data->mean, (size_t)data->frame, sizeof(float)));
     TUTTI_TRY(tutti_alloc(&data->std, (size_t)data->frame, sizeof(float)));
     TUTTI_TRY(given_normalisation(data, spec, &given));

@@ -67,7 +67,7 @@ struct tutti_data {
     tutti_hash *digest; /* while opening */
     char hash[TUTTI_HASH_HEX];
     char note[96]; /* what the description should say about the split */
-    char description[256];
+    char description[512];
     atomic_uint *bad[TUTTI_SPLITS]; /* a bit for each sample known to be damaged */
     atomic_int bad_count;
     atomic_bool said_clipped;
@@ -80,6 +80,7 @@ struct tutti_reader {
     tutti_resampler resampler;
     tutti_buffer bytes;  /* a record or a file as stored */
     tutti_buffer values; /* of an image that is not laid out yet */
+    tutti_buffer other;  /* the sample that one is mixed with */
 };
 
 /* Reads val=, a percentage or a place; fails for a place that the kind did not look into. */

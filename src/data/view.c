@@ -17,11 +17,18 @@ static double uniform(uint32_t random)
     return random * 0x1p-32;
 }
 
+/* ------------------------------------------------------------------- which part of a picture */
+
 tutti_fit tutti_view_fit(const tutti_augment *augment, int height, int width,
-                         const uint32_t random[4])
+                         const tutti_random_key *random)
 {
-    const double jitter = random ? augment->jitter * uniform(random[0]) : 0;
-    return (tutti_fit){height, width, augment->zoom * (1 + jitter)};
+    uint32_t place[4] = {0};
+    if (random) tutti_random_block(place, random, TUTTI_DRAWS_PLACE);
+    return (tutti_fit){.height = height,
+                       .width = width,
+                       .zoom = augment->zoom * (1 + augment->jitter * uniform(place[0])),
+                       .range = random && augment->resizes ? &augment->range : NULL,
+                       .random = random};
 }
 
 /* Where a crop of 'size' begins in 'length' pixels with 'pad' more on both sides. */
@@ -37,20 +44,50 @@ static int scaled(int length, double scale)
     return (int)fmin(floor(length * scale + 0.5), 1 << 30);
 }
 
-tutti_view tutti_view_of(const tutti_augment *augment, const tutti_fit *fit,
-                         const tutti_image *image, const uint32_t random[4])
+static tutti_view_axis whole_axis(int size, int length, double scale, int pad,
+                                  const uint32_t *random)
 {
-    const double scale = tutti_fit_scale(fit, image->height, image->width);
-    const int height = scaled(image->height, scale), width = scaled(image->width, scale);
-    return (tutti_view){
-        .height = fit->height,
-        .width = fit->width,
-        .scale = scale,
-        .top = crop(height, fit->height, augment->pad, random ? &random[1] : NULL),
-        .left = crop(width, fit->width, augment->pad, random ? &random[2] : NULL),
-        .flip = random && augment->flip && random[3] >> 31,
-    };
+    return (tutti_view_axis){.size = size,
+                             .first = crop(scaled(length, scale), size, pad, random),
+                             .scale = scale,
+                             .end = length};
 }
+
+/* Of 'count' pixels from 'first' on, in a file's 'file' of which 'length' are here. */
+static tutti_view_axis axis_of_part(int size, int first, int count, int file, int length)
+{
+    const double share = (double)length / file;
+    const int end = (int)ceil((first + count) * share);
+    return (tutti_view_axis){.size = size,
+                             .scale = size / (count * share),
+                             .origin = first * share,
+                             .begin = (int)floor(first * share),
+                             .end = end < length ? end : length};
+}
+
+tutti_view tutti_view_of(const tutti_augment *augment, const tutti_fit *fit,
+                         const tutti_image *image)
+{
+    uint32_t place[4] = {0};
+    if (fit->random) tutti_random_block(place, fit->random, TUTTI_DRAWS_PLACE);
+    tutti_view view = {.flip = augment->flip && place[3] >> 31};
+    if (fit->range) {
+        const int height = image->file_height, width = image->file_width;
+        const tutti_crop part = tutti_crop_draw(fit->range, fit->random, height, width);
+        view.rows = axis_of_part(fit->height, part.top, part.height, height, image->height);
+        view.columns = axis_of_part(fit->width, part.left, part.width, width, image->width);
+        return view;
+    }
+    const double scale = tutti_fit_scale(fit, image->height, image->width);
+    const uint32_t *random = fit->random ? place : NULL;
+    view.rows =
+        whole_axis(fit->height, image->height, scale, augment->pad, random ? &random[1] : NULL);
+    view.columns =
+        whole_axis(fit->width, image->width, scale, augment->pad, random ? &random[2] : NULL);
+    return view;
+}
+
+/* -------------------------------------------------------------------------------- scaling it */
 
 void tutti_resampler_deinit(tutti_resampler *resampler)
 {
@@ -59,13 +96,13 @@ void tutti_resampler_deinit(tutti_resampler *resampler)
     tutti_buffer_deinit(&resampler->line);
 }
 
-/* The terms of the output coordinate whose centre is at 'centre' in a picture of 'length'. */
-static term terms_at(double centre, double support, int length, float *weight)
+/* The terms of the output coordinate whose centre is at 'centre', among pixels begin .. end-1. */
+static term terms_at(double centre, double support, int begin, int end, float *weight)
 {
-    if (!(centre >= 0 && centre < length)) return (term){0, 0, weight};
+    if (!(centre >= begin && centre < end)) return (term){0, 0, weight};
     int first = (int)ceil(centre - support - 0.5), last = (int)floor(centre + support - 0.5);
-    if (first < 0) first = 0;
-    if (last > length - 1) last = length - 1;
+    if (first < begin) first = begin;
+    if (last > end - 1) last = end - 1;
     while (first < last && centre - (first + 0.5) >= support) first++;
     while (last > first && (last + 0.5) - centre >= support) last--;
     double sum = 0;
@@ -76,19 +113,19 @@ static term terms_at(double centre, double support, int length, float *weight)
 }
 
 /* All terms of one axis: [size] of them, followed by their weights. */
-static tutti_status terms_of_axis(tutti_buffer *buffer, term **out, int size, int length,
-                                  double scale, int offset, bool mirror)
+static tutti_status terms_of_axis(tutti_buffer *buffer, term **out, const tutti_view_axis *axis,
+                                  bool mirror)
 {
-    const double support = scale < 1 ? 1 / scale : 1;
+    const double support = axis->scale < 1 ? 1 / axis->scale : 1;
     const size_t most = (size_t)(2 * support) + 3;
-    const size_t n = (size_t)size;
+    const size_t n = (size_t)axis->size;
     TUTTI_TRY(tutti_buffer_reserve(buffer, n * (sizeof(term) + most * sizeof(float))));
     term *terms = buffer->bytes;
     float *weights = (float *)(terms + n);
-    for (int i = 0; i < size; i++) {
-        const int at = mirror ? size - 1 - i : i;
-        terms[i] =
-            terms_at((at + offset + 0.5) / scale, support, length, weights + (size_t)i * most);
+    for (int i = 0; i < axis->size; i++) {
+        const int at = mirror ? axis->size - 1 - i : i;
+        terms[i] = terms_at(axis->origin + (at + axis->first + 0.5) / axis->scale, support,
+                            axis->begin, axis->end, weights + (size_t)i * most);
     }
     *out = terms;
     return TUTTI_OK;
@@ -139,10 +176,8 @@ tutti_status tutti_view_render(tutti_resampler *resampler, const tutti_view *vie
 {
     const int channels = image->channels;
     term *rows = NULL, *columns = NULL;
-    TUTTI_TRY(terms_of_axis(&resampler->rows, &rows, view->height, image->height, view->scale,
-                            view->top, false));
-    TUTTI_TRY(terms_of_axis(&resampler->columns, &columns, view->width, image->width, view->scale,
-                            view->left, view->flip));
+    TUTTI_TRY(terms_of_axis(&resampler->rows, &rows, &view->rows, false));
+    TUTTI_TRY(terms_of_axis(&resampler->columns, &columns, &view->columns, view->flip));
     TUTTI_TRY(tutti_buffer_reserve(&resampler->line,
                                    (size_t)image->width * (size_t)channels * sizeof(float)));
     float *line = resampler->line.bytes, gain[3], shift[3];
@@ -151,11 +186,23 @@ tutti_status tutti_view_render(tutti_resampler *resampler, const tutti_view *vie
         shift[c] = -mean[c] / std[c];
     }
     int begin = 0, end = 0;
-    columns_used(columns, view->width, &begin, &end);
-    for (int y = 0; y < view->height; y++, out += view->width * channels) {
+    columns_used(columns, view->columns.size, &begin, &end);
+    for (int y = 0; y < view->rows.size; y++, out += view->columns.size * channels) {
         if (begin < end) blend_rows(line, image, &rows[y], begin * channels, end * channels);
-        if (channels == 3) blend_columns(out, line, columns, view->width, gain, shift, 3);
-        else blend_columns(out, line, columns, view->width, gain, shift, 1);
+        if (channels == 3) blend_columns(out, line, columns, view->columns.size, gain, shift, 3);
+        else blend_columns(out, line, columns, view->columns.size, gain, shift, 1);
     }
     return TUTTI_OK;
+}
+
+void tutti_view_cut_out(int side, const tutti_random_key *random, int height, int width,
+                        int channels, float *sample)
+{
+    uint32_t place[4];
+    tutti_random_block(place, random, TUTTI_DRAWS_CUTOUT);
+    const int top = (int)((uint64_t)place[0] * (uint64_t)height >> 32) - side / 2;
+    const int left = (int)((uint64_t)place[1] * (uint64_t)width >> 32) - side / 2;
+    for (int y = top < 0 ? 0 : top; y < top + side && y < height; y++)
+        for (int x = left < 0 ? 0 : left; x < left + side && x < width; x++)
+            for (int c = 0; c < channels; c++) sample[(y * width + x) * channels + c] = 0;
 }

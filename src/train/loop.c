@@ -55,7 +55,10 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
     run->times.data_wait = tutti_now() - start;
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
-    const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
+    const tutti_samples samples = {.values = batch.samples,
+                                   .labels = batch.labels,
+                                   .others = batch.others,
+                                   .shares = batch.shares};
     const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
     TUTTI_TRY(tutti_stepper_step(run->stepper, &samples, tutti_run_rate(run, step), mine, news));
     run->times.stepping += tutti_now() - start;

@@ -87,7 +87,7 @@ static void describe_judge(const tutti_run *run, char *out, size_t size)
 void tutti_run_show_header(tutti_run *run)
 {
     if (!run->progress) return;
-    char net[160], data[256], ranks[160], plan[512], batch[256], optimizer[800], length[128];
+    char net[160], data[1024], ranks[160], plan[512], batch[256], optimizer[800], length[128];
     char predicted[256], judge[160];
     const tutti_settings *s = &run->settings;
     describe_net(run->net, net, sizeof net);

@@ -231,7 +231,10 @@ tutti_status tutti_session_step_data(tutti_session *s, double lr, tutti_step_new
         return tutti_fail(TUTTI_ARGUMENT, "this session has no data set: give it samples, or "
                                           "'data' when it is created");
     TUTTI_TRY(tutti_run_fatal(&s->run, tutti_loader_next(s->run.loader, &batch)));
-    const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
+    const tutti_samples samples = {.values = batch.samples,
+                                   .labels = batch.labels,
+                                   .others = batch.others,
+                                   .shares = batch.shares};
     return make_step(s, &samples, lr, batch.waited, news);
 }
 

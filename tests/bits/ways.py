@@ -26,6 +26,8 @@ CASES = {
     "average": ([*SMALL, "--ema", "0.8"], ["--eval-weights", "model"]),
     "average of statistics": ([str(NETS / "batchnorm.net"), *SMALL[1:], "--ema", "0.8", "--clip", "1"],
                               ["--eval-weights", "model"]),
+    "mixed samples": ([SMALL[0], "--data", "synthetic,train=90,mixup=0.4", *SMALL[3:], "--class-weights",
+                       "FILE", "--label-smoothing", "0.1"], ["--augment", "off"]),
     "patience": ([*SMALL, "--lr", "0", "--patience", "2"], ["--patience", "0"]),
 }
 
