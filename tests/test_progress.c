@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/bar.h"
+#include "base/clock.h"
 #include "format/human.h"
 #include "train/progress.h"
 
@@ -223,6 +225,44 @@ static void tasks_have_a_bar(void **state)
     }
 }
 
+/* What is over within a second is not shown; later, off a terminal, a line now and then. */
+static void what_takes_long_has_a_bar_of_its_own(void **state)
+{
+    (void)state;
+    shown s;
+    open_shown(&s);
+    tutti_bar bar = {.stream = s.stream};
+    for (int i = 0; i <= 100; i++) tutti_bar_show(&bar, "reading", i, 100);
+    fflush(s.stream);
+    assert_int_equal(s.length, 0);
+    bar.begun = bar.shown = tutti_now() - 20;
+    tutti_bar_show(&bar, "reading", 40, 100);
+    tutti_bar_show(&bar, "reading", 41, 100);
+    tutti_bar_show(&bar, "reading", 100, 100);
+    assert_string_equal(s.text, "reading | 40/100\n");
+    close_shown(&s);
+    tutti_bar silent = {.begun = bar.begun};
+    tutti_bar_show(&silent, "reading", 40, 100);
+}
+
+static void on_a_terminal_such_a_bar_goes_away(void **state)
+{
+    (void)state;
+    int master, slave;
+    const struct winsize size = {.ws_col = 60};
+    setenv("NO_COLOR", "1", 1);
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    tutti_bar bar = {.stream = fdopen(slave, "w")};
+    bar.begun = bar.shown = tutti_now() - 2;
+    tutti_bar_show(&bar, "reading", 50, 100);
+    assert_string_equal(read_terminal(master), "reading [===============>              ] 50/100");
+    tutti_bar_show(&bar, "", 1, 1);
+    assert_string_equal(read_terminal(master), "\r\033[K");
+    fclose(bar.stream);
+    close(master);
+    unsetenv("NO_COLOR");
+}
+
 static void what_is_unknown_is_not_shown(void **state)
 {
     (void)state;
@@ -330,6 +370,8 @@ int main(void)
         cmocka_unit_test(a_narrow_line_has_what_matters_most),
         cmocka_unit_test(a_terminal_may_be_resized),
         cmocka_unit_test(tasks_have_a_bar),
+        cmocka_unit_test(what_takes_long_has_a_bar_of_its_own),
+        cmocka_unit_test(on_a_terminal_such_a_bar_goes_away),
         cmocka_unit_test(what_is_unknown_is_not_shown),
         cmocka_unit_test(silence_is_silent),
         cmocka_unit_test(facts_are_aligned),

@@ -26,6 +26,11 @@ tutti_data_options tutti_data_defaults(void)
     return (tutti_data_options){.augment = true};
 }
 
+void tutti_data_tell(const tutti_data *data, const char *what, int64_t done, int64_t total)
+{
+    if (data->options.bar) tutti_bar_show(data->options.bar, what, done, total);
+}
+
 /* ------------------------------------------------------------------------------- hash */
 
 void tutti_data_digest(tutti_data *data, const void *bytes, size_t size)
@@ -169,6 +174,7 @@ static tutti_status open_parsed(tutti_data *data, const char *text, tutti_spec *
     describe(data);
     finish_digest(data);
     data->val_place = NULL; /* a part of the spec */
+    data->options.bar = NULL;
     return TUTTI_OK;
 }
 

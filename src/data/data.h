@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include <tutti/data.h>
+#include "base/bar.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -58,6 +59,8 @@ typedef struct tutti_data_options {
                /* them are there to test on */
     const tutti_own_data *own; /* what data set 'own' means; borrowed; NULL: there is none */
     const tutti_log *log;      /* borrowed; gets a line for each damaged sample skipped */
+    tutti_bar
+        *bar; /* borrowed while it is opened: shows how far what takes long has come; or NULL */
 } tutti_data_options;
 
 /* The name of the data set that the program brings along, which may have keys: "own,flip". */

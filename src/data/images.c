@@ -166,9 +166,11 @@ static tutti_status scan_training(tutti_data *data, tutti_items *items, const ch
     tutti_status s = tutti_folders_of_dir(&folders, root);
     for (int i = 0; !s && i < folders.count; i++) {
         const int before = items->count;
+        tutti_data_tell(data, "looking for pictures", i, folders.count);
         s = scan_folder(items, root, prefix, folders.name[i], data->names.count);
         if (!s) s = tutti_names_add(items->count > before ? &data->names : &empty, folders.name[i]);
     }
+    tutti_data_tell(data, "looking for pictures", 1, 1);
     if (!s) say_left_out(data, root, &empty);
     tutti_names_deinit(&folders);
     tutti_names_deinit(&empty);

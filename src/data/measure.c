@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+static const char measuring[] = "measuring mean and deviation";
+
 static const int64_t MOST = 1 << 28;
 
 static int chosen_of(const tutti_data *data, int64_t pixels)
@@ -55,6 +57,7 @@ tutti_status tutti_measure_pictures(tutti_data *data)
     tutti_status s = tutti_reader_create(&reader, data);
     for (int i = 0; !s && i < chosen; i++) {
         int label;
+        tutti_data_tell(data, measuring, i, chosen);
         s = data->source->pixels(reader, TUTTI_SPLIT_TRAIN, id_of(data, chosen, i), &as_stored,
                                  &label);
         if (!s) {
@@ -62,6 +65,7 @@ tutti_status tutti_measure_pictures(tutti_data *data)
             count += (uint64_t)reader->image.height * (uint64_t)reader->image.width;
         } else if (s == TUTTI_DATA && data->options.skip_bad) s = TUTTI_OK;
     }
+    tutti_data_tell(data, measuring, 1, 1);
     tutti_reader_destroy(&reader);
     for (int c = 0; !s && c < data->frame; c++) {
         const double n = 255.0 * (double)(count ? count : 1), mean = (double)sum[c] / n;
@@ -98,6 +102,7 @@ static tutti_status add_samples(tutti_data *data, tutti_reader *reader, float *v
     const int chosen = chosen_of(data, (int64_t)(count / frame));
     for (int i = 0; i < chosen; i++) {
         int label;
+        tutti_data_tell(data, measuring, i, chosen);
         const tutti_status s = data->source->numbers(reader, TUTTI_SPLIT_TRAIN,
                                                      id_of(data, chosen, i), NULL, values, &label);
         if (s == TUTTI_DATA && data->options.skip_bad) continue;
@@ -120,6 +125,7 @@ tutti_status tutti_measure_numbers(tutti_data *data)
     if (!s) s = tutti_alloc(&values, count, sizeof *values);
     if (!s) s = tutti_reader_create(&reader, data);
     if (!s) s = add_samples(data, reader, values, count, of);
+    tutti_data_tell(data, measuring, 1, 1);
     if (!s) tutti_moments_finish(of, data);
     tutti_reader_destroy(&reader);
     tutti_free(values);

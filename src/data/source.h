@@ -143,6 +143,9 @@ tutti_status tutti_reader_planes(tutti_reader *reader, tutti_sample_shape shape,
 /* values[pixels][frame], by mean and std; false where one is not finite. */
 bool tutti_data_normalise_values(const tutti_data *data, float *values, size_t count);
 
+/* Shows that 'what' ("reading") has come to 'done' of 'total', which ends it. */
+void tutti_data_tell(const tutti_data *data, const char *what, int64_t done, int64_t total);
+
 /* Adds to the data set's hash. Strings count with their final 0. */
 void tutti_data_digest(tutti_data *data, const void *bytes, size_t size);
 void tutti_data_digest_text(tutti_data *data, const char *text);

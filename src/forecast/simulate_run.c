@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/bar.h"
 #include "base/memory.h"
 #include "format/file.h"
 #include "nn/model.h"
@@ -175,25 +176,24 @@ static void hear(tutti_simulated *out, const char *name, const char *value)
         snprintf(out->busiest_link, sizeof out->busiest_link, "%.63s", value);
 }
 
-static void show_progress(const tutti_simulation *s, int row, int done)
+static void show_progress(const tutti_simulation *s, int row, tutti_bar *bar, int done)
 {
-    const int steps = steps_of(s, row);
-    if (!s->options->progress) return;
-    fprintf(s->options->progress, "\rsimulating %d nodes: step %d of %d ",
-            s->planner->rows[row].nodes, done + 1 < steps ? done + 1 : steps, steps);
-    fflush(s->options->progress);
+    char what[64];
+    snprintf(what, sizeof what, "simulating %d nodes", s->planner->rows[row].nodes);
+    tutti_bar_show(bar, what, done, steps_of(s, row));
 }
 
 static void listen(const tutti_simulation *s, int row, FILE *answers, tutti_simulated *out)
 {
     char line[256], name[64], value[128];
-    show_progress(s, row, 0);
+    tutti_bar bar = {.stream = s->options->progress};
+    show_progress(s, row, &bar, 0);
     while (fgets(line, sizeof line, answers)) {
         if (sscanf(line, "%63s %127s", name, value) != 2) continue;
-        if (!strcmp(name, "done")) show_progress(s, row, atoi(value));
+        if (!strcmp(name, "done")) show_progress(s, row, &bar, atoi(value));
         else hear(out, name, value);
     }
-    if (s->options->progress) fprintf(s->options->progress, "\r%*s\r", 60, "");
+    show_progress(s, row, &bar, steps_of(s, row));
 }
 
 /* The first line of what it complained about. */

@@ -55,9 +55,18 @@ double tutti_calibration_median(double *values, int count)
     return values[(count - 1) / 2];
 }
 
+void tutti_calibration_tick(const tutti_calibration *c)
+{
+    const int64_t all = (int64_t)ceil(c->options->seconds);
+    const int64_t over = (int64_t)(tutti_now() - c->begun);
+    if (c->me.rank == 0)
+        tutti_bar_show(c->shown, "calibrating, seconds", over < all ? over : all - 1, all);
+}
+
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...)
 {
     if (c->me.rank || !c->options->show) return;
+    tutti_bar_show(c->shown, "", 1, 1);
     va_list args;
     va_start(args, format);
     vfprintf(c->options->show, format, args);
@@ -178,9 +187,11 @@ static tutti_status measure(tutti_calibration *c)
 
 tutti_status tutti_calibrate(const tutti_calibrate_options *options)
 {
-    tutti_calibration c = {.options = options, .begun = tutti_now()};
+    tutti_bar shown = {.stream = options->show, .begun = tutti_now()};
+    tutti_calibration c = {.options = options, .begun = shown.begun, .shown = &shown};
     TUTTI_TRY(open_rank(&c));
     const tutti_status s = tutti_comm_survive(c.me.comm, measure(&c));
+    tutti_bar_show(&shown, "", 1, 1);
     tutti_platform_destroy(&c.platform);
     tutti_rank_close(&c.me);
     return s;

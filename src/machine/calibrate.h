@@ -15,6 +15,7 @@
 #define TUTTI_MACHINE_CALIBRATE_H
 
 #include <tutti/plan.h>
+#include "base/bar.h"
 #include "nn/model.h"
 #include "plan/platform.h"
 #include "step/rank.h"
@@ -23,6 +24,7 @@ typedef struct tutti_calibration {
     const tutti_calibrate_options *options;
     tutti_rank me;
     double begun;
+    tutti_bar *shown;        /* how much of the time is over */
     double clock;             /* what this rank's clock is behind rank 0's, seconds */
     double memory_free;       /* of this rank, bytes */
     size_t updated;           /* parameters of the update that 'platform.update' is of */
@@ -38,6 +40,9 @@ tutti_status tutti_calibration_slowest(tutti_calibration *c, double *values,
  * one's own time leaves out its waiting for the first. */
 tutti_status tutti_calibration_span(tutti_calibration *c, double start, double end,
                                     double *seconds) TUTTI_MUST_CHECK;
+
+/* Shows how much of the time is over, on rank 0. */
+void tutti_calibration_tick(const tutti_calibration *c);
 
 /* A line for people, on rank 0. */
 void tutti_calibration_say(const tutti_calibration *c, const char *format, ...) TUTTI_PRINTF(2, 3);

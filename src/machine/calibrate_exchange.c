@@ -67,6 +67,7 @@ static tutti_status median_of(wires *w, tutti_exchange *x, double seconds, doubl
 static tutti_status time_one(wires *w, bool reduces, double seconds, double *median)
 {
     tutti_exchange *x = NULL;
+    tutti_calibration_tick(w->c);
     TUTTI_TRY(tutti_comm_agree(w->c->me.comm, create(w, reduces, &x)));
     const tutti_status s = median_of(w, x, seconds, median);
     tutti_exchange_destroy(&x);

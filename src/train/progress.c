@@ -5,16 +5,14 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio_ext.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "base/bar.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "format/human.h"
 
-enum { LINE_BYTES = 512, WIDEST_BAR = 30, NARROWEST_BAR = 8, NARROWEST_TERMINAL = 20 };
+enum { LINE_BYTES = TUTTI_BAR_BYTES, NARROWEST_VALUES = 20 };
 
 struct tutti_progress {
     tutti_progress_options options;
@@ -90,40 +88,6 @@ static void write_log_line(char line[LINE_BYTES], const tutti_progress *p,
     add(line, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
 }
 
-/* "[=====>    ]", filled to 'fraction'. */
-static void add_bar(char line[LINE_BYTES], int width, double fraction)
-{
-    char bar[WIDEST_BAR + 1];
-    const int full = (int)(fraction * width);
-    for (int i = 0; i < width; i++) bar[i] = i < full ? '=' : i == full ? '>' : ' ';
-    bar[width] = 0;
-    add(line, " [%s]", bar);
-}
-
-/* Leaves out values from the end until the line is no wider than 'most'. */
-static void shorten(char line[LINE_BYTES], int most)
-{
-    while ((int)strlen(line) > most) {
-        char *last = strrchr(line, '|');
-        if (!last || last - line < 2) break;
-        last[-1] = 0;
-    }
-    if ((int)strlen(line) > most) line[most] = 0;
-}
-
-/* 'name', a bar that takes what room the values leave, and goes where there is none, the values. */
-static void join_bar_line(char line[LINE_BYTES], int columns, const char *name, double part,
-                          const char *values)
-{
-    const int room = columns - 1 - (int)(strlen(name) + strlen(values)) - 3;
-    const bool has_bar = room >= NARROWEST_BAR;
-    line[0] = 0;
-    add(line, "%s", name);
-    if (has_bar) add_bar(line, room < WIDEST_BAR ? room : WIDEST_BAR, part);
-    add(line, "%s", values + (has_bar ? 2 : 0)); /* the bar stands for the stroke */
-    shorten(line, columns - 1);
-}
-
 /* The bar is the epoch's. */
 static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
                            const tutti_progress_now *now)
@@ -141,29 +105,18 @@ static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
     add(values, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
     add_waiting(values, now);
     add_peak(values, now);
-    const int most = p->options.columns - 1 - (int)strlen(name) - 3 - NARROWEST_BAR;
-    if (most > NARROWEST_TERMINAL) shorten(values, most);
-    join_bar_line(line, p->options.columns, name, part, values);
+    const int most = p->options.columns - 1 - (int)strlen(name) - 3 - TUTTI_BAR_NARROWEST;
+    if (most > NARROWEST_VALUES) tutti_bar_shorten(values, most);
+    tutti_bar_compose(line, p->options.columns, name, part, values);
 }
 
 /* ---- The progress ------------------------------------------------------------------------- */
 
-/* 0: not a terminal, or one without a width: mpirun gives its ranks such a one even when its own
- * output goes to a file. */
-static int columns_of(FILE *stream)
-{
-    struct winsize size = {0};
-    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return 0;
-    return size.ws_col < LINE_BYTES ? size.ws_col : LINE_BYTES - 1;
-}
-
 tutti_progress_options tutti_progress_defaults(FILE *stream)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    const int columns = stream ? columns_of(stream) : 0;
-    const bool terminal = columns >= NARROWEST_TERMINAL;
-    const bool plain = (no && *no) || (term && !strcmp(term, "dumb"));
-    return (tutti_progress_options){stream, terminal, terminal && !plain, columns,
+    const int columns = stream ? tutti_bar_columns(stream) : 0;
+    const bool terminal = columns > 0;
+    return (tutti_progress_options){stream, terminal, terminal && tutti_bar_may_colour(), columns,
                                     terminal ? 0.1 : 5};
 }
 
@@ -182,29 +135,21 @@ tutti_status tutti_progress_create(tutti_progress **out, tutti_progress_options 
 /* The terminal may have been resized. */
 static void measure(tutti_progress *p)
 {
-    const int columns = columns_of(p->options.stream);
-    if (columns >= NARROWEST_TERMINAL) p->options.columns = columns;
+    const int columns = tutti_bar_columns(p->options.stream);
+    if (columns) p->options.columns = columns;
 }
 
-/* Takes the bar away, so that other lines can be written where it stood: of a terminal that was
- * made narrower it takes several. */
+/* Takes the bar away, so that other lines can be written where it stood. */
 static void clear_bar(tutti_progress *p)
 {
     if (!p->bar[0]) return;
     measure(p);
-    const int above = ((int)strlen(p->bar) - 1) / p->options.columns;
-    if (above > 0) fprintf(p->options.stream, "\033[%dA\r\033[J", above);
-    else fputs("\r\033[K", p->options.stream);
+    tutti_bar_clear(p->options.stream, p->bar, p->options.columns);
 }
 
 static void draw_bar(const tutti_progress *p)
 {
-    const char *begin = strchr(p->bar, '['), *end = strchr(p->bar, ']');
-    FILE *stream = p->options.stream;
-    if (p->options.colour && begin && end)
-        fprintf(stream, "%.*s\033[32m%.*s\033[0m%s", (int)(begin - p->bar), p->bar,
-                (int)(end + 1 - begin), begin, end + 1);
-    else fputs(p->bar, stream);
+    tutti_bar_draw(p->options.stream, p->bar, p->options.colour);
 }
 
 /* What a full disk did not take is not tried again: the next line is as good. */
@@ -281,7 +226,7 @@ static void draw_task(tutti_progress *p, const char *what, int64_t done, int64_t
     clear_bar(p);
     p->bar[0] = 0;
     if (done < total)
-        join_bar_line(p->bar, p->options.columns, what, (double)done / (double)total, values);
+        tutti_bar_compose(p->bar, p->options.columns, what, (double)done / (double)total, values);
     draw_bar(p);
 }
 

@@ -101,6 +101,7 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
 {
     const tutti_train_options *o = run->options;
     tutti_data_options d = tutti_data_defaults();
+    tutti_bar reading = {.stream = run->me.rank == 0 ? o->show : NULL};
     const tutti_shape in = tutti_net_input(run->net);
     const bool is_told = evaluates_only && run->about;
     const bool asks_model =
@@ -113,6 +114,7 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     d.asks = run->use == TUTTI_RUN_ASKS;
     d.own = o->own_data;
     d.log = &run->log;
+    d.bar = &reading;
     if (is_told || asks_model) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
     return is_told && tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
