@@ -11,6 +11,7 @@ typedef struct info_options {
     const char *net;
     int batch_size, micro_batch, threads;
     cli_texts freeze;
+    double ema;
     bool json, unrolled;
 } info_options;
 
@@ -21,6 +22,7 @@ static const cli_option options[] = {
     {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
     {"micro-batch",  CLI_INT,  AT(micro_batch), 1, 1 << 24, .help = "samples in memory at a time", .otherwise = "all of a step's"},
     {"freeze",       CLI_TEXTS, AT(freeze), .value = "PATTERN,...", .help = "layers that are not trained: conv1, 'conv*'"},
+    {"ema",          CLI_REAL, AT(ema), 0, 0.9999999, .unset = -1, .help = "with an average of the weights; 0: without", .otherwise = "the net's"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
     {"json",         CLI_FLAG, AT(json), .help = "print JSON"},
     {"unrolled",     CLI_FLAG, AT(unrolled), .help = "print the net's text with every block's lines in its place"},
@@ -111,15 +113,17 @@ static void print_row(const tutti_layer_info *l, int batch, widths w)
 
 static void print_memory(const tutti_memory *m, int batch)
 {
-    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32], passes[32] = "";
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], h[32], passes[32] = "", mean[64] = "";
     if (m->passes > 1) snprintf(passes, sizeof passes, " in %d passes", m->passes);
+    if (m->average)
+        snprintf(mean, sizeof mean, " the average of the weights %s,", bytes(m->average, a));
     printf("\nTraining on one node with batches of %d%s is expected to take %s:\n"
-           "  parameters %s, gradients %s, momentum %s,\n"
+           "  parameters %s, gradients %s, optimizer %s,%s\n"
            "  activations and scratch %s (%s if no memory were reused), batches and program %s,\n"
            "  the copy that checkpoints are written from %s (none with --checkpoint-sync);\n"
            "  a data set that is kept in memory (idx, cifar10) comes on top\n",
            batch, passes, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
-           bytes(m->momentum, d), bytes(m->activations, e), bytes(m->separate, f),
+           bytes(m->momentum, d), mean, bytes(m->activations, e), bytes(m->separate, f),
            bytes(m->data + m->program, g), bytes(m->snapshot, h));
 }
 
@@ -168,12 +172,12 @@ static json_t *layer_json(const tutti_layer_info *l)
 
 static json_t *memory_json(const tutti_memory *m)
 {
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "passes", m->passes,
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "passes", m->passes,
                      "parameters", (json_int_t)m->parameters, "gradients", (json_int_t)m->gradients,
-                     "momentum", (json_int_t)m->momentum, "activations", (json_int_t)m->activations,
-                     "data", (json_int_t)m->data, "snapshot", (json_int_t)m->snapshot, "program",
-                     (json_int_t)m->program, "peak", (json_int_t)m->peak, "separate",
-                     (json_int_t)m->separate);
+                     "momentum", (json_int_t)m->momentum, "average", (json_int_t)m->average,
+                     "activations", (json_int_t)m->activations, "data", (json_int_t)m->data,
+                     "snapshot", (json_int_t)m->snapshot, "program", (json_int_t)m->program, "peak",
+                     (json_int_t)m->peak, "separate", (json_int_t)m->separate);
 }
 
 static void print_net_json(const tutti_net *net, const tutti_memory *memory, int batch)
@@ -221,7 +225,8 @@ static tutti_status show_net(const tutti_net *net, const info_options *o)
     if (o->unrolled) return tutti_net_print(net, stdout);
     tutti_status s = tutti_net_batch_size(net, &batch);
     if (o->batch_size) batch = o->batch_size;
-    if (s == TUTTI_OK) s = tutti_net_memory(net, batch, o->micro_batch, o->threads, &memory);
+    if (s == TUTTI_OK)
+        s = tutti_net_memory(net, batch, o->micro_batch, o->threads, o->ema, &memory);
     if (s == TUTTI_OK) (o->json ? print_net_json : print_net)(net, &memory, batch);
     return s;
 }

@@ -93,7 +93,9 @@ TUTTI_API tutti_status tutti_net_batch_size(const tutti_net *net, int *batch) TU
 /* The memory one node needs to train with a minibatch of 'batch' samples, in bytes. */
 typedef struct tutti_memory {
     int passes; /* of a step */
-    uint64_t parameters, momentum;
+    uint64_t parameters;
+    uint64_t momentum;    /* all that the net's own optimizer keeps */
+    uint64_t average;     /* of the weights: --ema */
     uint64_t gradients;   /* with those that are kept from pass to pass */
     uint64_t activations; /* with their gradients and the kernels' scratch, reused in a step */
     uint64_t data;        /* batches being read ahead */
@@ -104,9 +106,12 @@ typedef struct tutti_memory {
     uint64_t separate; /* what 'activations' would be if no memory were reused */
 } tutti_memory;
 
-/* At most 'micro_batch' samples in a pass; 0: all. threads as in tutti train; 0: one per core. */
+/* At most 'micro_batch' samples in a pass; 0: all. threads as in tutti train; 0: one per core.
+ * 'ema' as in tutti_train_options: 0 keeps no average, below 0 it is kept if the net suggests
+ * one. */
 TUTTI_API tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch,
-                                        int threads, tutti_memory *out) TUTTI_MUST_CHECK;
+                                        int threads, double ema,
+                                        tutti_memory *out) TUTTI_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -79,10 +79,12 @@ class Net:
         """The sums over the layers."""
         return _layer(lib.tutti_net_total(self._handle))
 
-    def memory(self, batch: int, micro_batch: int = 0, threads: int = 0) -> int:
-        """The bytes one node needs to train with a minibatch of so many samples."""
+    def memory(self, batch: int, micro_batch: int = 0, threads: int = 0, ema: float = -1) -> int:
+        """The bytes one node needs to train with a minibatch of so many samples; below 0 'ema' is
+        what the net suggests."""
         found = _binding.tutti_memory()
-        check(lib.tutti_net_memory(self._handle, batch, micro_batch, threads, ctypes.byref(found)))
+        check(lib.tutti_net_memory(self._handle, batch, micro_batch, threads, ema,
+                                   ctypes.byref(found)))
         return found.peak
 
     def __str__(self) -> str:

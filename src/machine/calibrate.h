@@ -24,7 +24,7 @@ typedef struct tutti_calibration {
     const tutti_calibrate_options *options;
     tutti_rank me;
     double begun;
-    tutti_bar *shown;        /* how much of the time is over */
+    tutti_bar *shown;         /* how much of the time is over */
     double clock;             /* what this rank's clock is behind rank 0's, seconds */
     double memory_free;       /* of this rank, bytes */
     size_t updated;           /* parameters of the update that 'platform.update' is of */

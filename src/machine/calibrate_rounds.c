@@ -52,7 +52,7 @@ static tutti_status suggested_share(const tutti_calibration *c, const tutti_net 
 static tutti_status fits(const tutti_calibration *c, const tutti_net *net, int samples, bool *out)
 {
     tutti_memory memory;
-    TUTTI_TRY(tutti_net_memory(net, samples, 0, tutti_team_size(c->me.exec.team), &memory));
+    TUTTI_TRY(tutti_net_memory(net, samples, 0, tutti_team_size(c->me.exec.team), 0, &memory));
     *out = (double)(memory.peak - memory.snapshot) < 0.8 * c->memory_free;
     return TUTTI_OK;
 }
@@ -69,6 +69,7 @@ static double cost_of(const tutti_point *p, int samples)
 static tutti_status time_left(tutti_calibration *c, double end, double *left)
 {
     double over = tutti_now() - end;
+    tutti_calibration_tick(c);
     TUTTI_TRY(tutti_calibration_slowest(c, &over, 1));
     *left = -over;
     return TUTTI_OK;

@@ -37,7 +37,7 @@ static tutti_status weigh_net(tutti_machine *machine, const tutti_machine_option
     tutti_status s = tutti_net_batch_size(net, &facts->batch);
     if (options->batch_size > 0) facts->batch = options->batch_size;
     const int share = tutti_ceil_div(facts->batch, ranks);
-    if (s == TUTTI_OK) s = tutti_net_memory(net, share, 0, facts->team, &memory);
+    if (s == TUTTI_OK) s = tutti_net_memory(net, share, 0, facts->team, -1, &memory);
     if (s == TUTTI_OK) facts->net_bytes = memory.peak;
     if (s == TUTTI_OK) facts->net_flops = (double)tutti_net_total(net).train_flops * share;
     tutti_net_destroy(&net);

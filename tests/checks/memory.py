@@ -44,8 +44,8 @@ def train(*words, limit=None):
     return done
 
 
-def foretold(net, batch, micro_batch):
-    words = ["--batch-size", str(batch), "--micro-batch", str(micro_batch), "--threads", "1"]
+def foretold(net, batch, micro_batch, *more):
+    words = [*more, "--batch-size", str(batch), "--micro-batch", str(micro_batch), "--threads", "1"]
     done = subprocess.run([TUTTI, "info", net, "--json", *words], capture_output=True, text=True,
                           check=True)
     return json.loads(done.stdout)["memory"]
@@ -61,6 +61,11 @@ def check_less(net):
     expect("one pass is not mentioned", "passes" not in whole.stdout, whole)
     said, says = foretold(net, 32, 32), foretold(net, 32, 4)
     expect("tutti info knows the passes", (said["passes"], says["passes"]) == (1, 8))
+    kept = foretold(net, 32, 4, "--ema", "0.9")
+    expect("an average is as large as the momentum, and so is its copy",
+           says["average"] == 0 and kept["average"] == kept["momentum"] == says["momentum"] and
+           kept["peak"] - says["peak"] == kept["average"] + kept["snapshot"] - says["snapshot"] and
+           kept["snapshot"] > says["snapshot"])
     saved, promised = whole.peak - less.peak, said["peak"] - says["peak"]
     print(f"peak {whole.peak / MIB:.0f} and {less.peak / MIB:.0f} MiB, foretold "
           f"{said['peak'] / MIB:.0f} and {says['peak'] / MIB:.0f} MiB")
