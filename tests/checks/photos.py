@@ -17,7 +17,7 @@ import runs
 
 TUTTI, SEEDS = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 COLOURS = {"fig": (150, 40, 160), "kiwi": (90, 190, 60), "plum": (40, 60, 170)}
-EACH, SIDE = 12, 20
+EACH, SIDE = 22, 20
 FAILURES = []
 
 
@@ -58,7 +58,8 @@ def make_photos(folder):
     png(folder / "fig" / "alpha.png", COLOURS["fig"], 5, alpha=True)
     shutil.copy(SEEDS / "cmyk.jpg", folder / "kiwi" / "cmyk.jpg")
     whole = (folder / "plum" / "00.png").read_bytes()
-    (folder / "plum" / "cut.png").write_bytes(whole[:len(whole) // 2])
+    (folder / "plum" / "09-cut.png").write_bytes(  # the tenth, which is held out for testing
+        whole[:len(whole) // 2])
     (folder / "plum" / "nothing.jpg").write_bytes(b"")
     (folder / "kiwi" / "text.jpg").write_text("not a photo\n")
     return f"images:{folder}"
@@ -87,6 +88,9 @@ def check_training(folder, data):
 
 
 def check_test(data, weights):
+    done = run("test", "--data", data, "--weights", weights)
+    expect("damage stops a test and is named", done.returncode == 1 and "cut.png" in done.stderr
+           and "--skip-bad" in done.stderr, done)
     done = run("test", "--data", data, "--weights", weights, "--skip-bad")
     expect("a table of confusions and the figures of classes", done.returncode == 0
            and "truth" in done.stdout and "precision" in done.stdout, done)
