@@ -3,6 +3,11 @@ import pathlib
 
 from spack.package import *
 
+try:  # Spack 1.0 and later
+    from spack_repo.builtin.build_systems.meson import MesonPackage
+except ImportError:
+    pass
+
 
 class Tutti(MesonPackage):
     """Trains neural networks on clusters of CPUs with synchronous SGD: the same bits for any
