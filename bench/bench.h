@@ -22,8 +22,9 @@ typedef struct bench_setup {
     tutti_caches caches;
     tutti_team *team;
     int threads, n, grains;
-    int *grain_begin; /* grains + 1 of them */
-    bool any_way;     /* the opponent may convolve as it likes, not only directly */
+    int *grain_begin;               /* grains + 1 of them */
+    bool any_way;                   /* the opponent may convolve as it likes, not only directly */
+    tutti_conv_algorithm algorithm; /* of ours, where it may; AUTO: as in training */
 } bench_setup;
 
 typedef struct bench_subject {

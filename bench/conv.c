@@ -59,7 +59,8 @@ tutti_status bench_conv_open(bench_subject *out, const bench_setup *setup, const
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
     s->setup = setup;
     s->pass = pass;
-    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    if (tutti_conv_may(&shape, setup->algorithm)) shape.algorithm = setup->algorithm;
     tutti_status status =
         tutti_conv_create(&s->conv, &shape, setup->row, &setup->caches, setup->n, setup->threads);
     if (status == TUTTI_OK) status = allocate(s, layer);

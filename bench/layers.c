@@ -18,7 +18,7 @@ enum { AGAINST_AUTO = 2 }; /* of --against */
 
 typedef struct layers_options {
     const char *net, *layer;
-    int batch_size, threads, grains, pass, against, rounds;
+    int batch_size, threads, grains, pass, against, conv, rounds;
     double seconds;
     bool json, explain;
 } layers_options;
@@ -34,6 +34,7 @@ static const cli_option options[] = {
     {"grains",       CLI_INT,    AT(grains),     0, 1e6, "0", .help = "grains of a weight gradient; 0: as in training, 1: one flat sum"},
     {"against",      CLI_CHOICE, AT(against),    .fallback = "none", .choices = "none|onednn|onednn-auto", .help = "measure an opponent, too: its direct convolution, or whatever it takes"},
     {"pass",         CLI_CHOICE, AT(pass),       .fallback = "all", .choices = "all|forward|backward-data|backward-weights", .help = "one pass only"},
+    {"conv",         CLI_CHOICE, AT(conv),       .fallback = "auto", .choices = "auto|direct|winograd-2x2|winograd-4x4", .help = "convolve so, where a layer may; auto: as in training"},
     {"layer",        CLI_TEXT,   AT(layer),      .help = "one layer only, or several: conv2,conv3"},
     {"seconds",      CLI_REAL,   AT(seconds),    0.0, 3600, "0.5", .help = "time for each layer and pass"},
     {"rounds",       CLI_INT,    AT(rounds),     1, 1e6, "5", .help = "least number of alternations"},
@@ -290,6 +291,7 @@ static int usual_grains(int n)
 static tutti_status set_up(bench_setup *setup, const layers_options *o)
 {
     *setup = (bench_setup){.n = o->batch_size, .any_way = o->against == AGAINST_AUTO};
+    setup->algorithm = (tutti_conv_algorithm)o->conv;
     setup->grains = o->grains ? o->grains : usual_grains(o->batch_size);
     if (setup->grains > setup->n)
         return tutti_fail(TUTTI_ARGUMENT, "--grains %d: there are only %d samples", setup->grains,

@@ -126,13 +126,35 @@ void print_shape(const problem *p)
     const tutti_conv_shape *s = &p->shape;
     print_error(
         "shape %d (--seed %llu --shape %d): n=%d c=%d %dx%d k=%d %dx%d stride %d,%d dilation "
-        "%d,%d pad %d,%d,%d,%d groups %d%s grains %d\n",
+        "%d,%d pad %d,%d,%d,%d groups %d%s %s grains %d\n",
         p->index, (unsigned long long)p->seed, p->index, p->n, s->c, s->h, s->w, s->k, s->r, s->s,
         s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->pad_top, s->pad_bottom,
-        s->pad_left, s->pad_right, s->groups, s->compact ? " compact" : "", p->grain_count);
+        s->pad_left, s->pad_right, s->groups, s->compact ? " compact" : "",
+        tutti_conv_algorithm_words[tutti_conv_takes(s)], p->grain_count);
 }
 
 /* ---- by definition ---- */
+
+/* One element by each algorithm. */
+static const struct definition {
+    tutti_ref_sum (*y)(const tutti_conv_shape *shape, const float *x, const float *weights, int n,
+                       int k, int h, int w);
+    tutti_ref_sum (*dx)(const tutti_conv_shape *shape, const float *dy, const float *weights, int n,
+                        int c, int h, int w);
+    tutti_ref_sum (*dw)(const tutti_conv_shape *shape, const float *x, const float *dy, int begin,
+                        int end, int k, int c, int r, int s);
+} definitions[] = {
+    [TUTTI_CONV_DIRECT] = {tutti_ref_conv_y, tutti_ref_conv_dx, tutti_ref_conv_dw},
+    [TUTTI_CONV_WINOGRAD_2X2] = {tutti_ref_winograd_y, tutti_ref_winograd_dx,
+                                 tutti_ref_winograd_dw},
+    [TUTTI_CONV_WINOGRAD_4X4] = {tutti_ref_winograd4_y, tutti_ref_winograd4_dx,
+                                 tutti_ref_winograd4_dw},
+};
+
+static const struct definition *definition_of(const problem *p)
+{
+    return &definitions[tutti_conv_takes(&p->shape)];
+}
 
 static void expect_bound(const problem *p, const char *what, tutti_ref_sum sum)
 {
@@ -144,14 +166,13 @@ static void expect_bound(const problem *p, const char *what, tutti_ref_sum sum)
 
 static void define_y(const problem *p, fenced *y)
 {
-    const bool is_winograd = tutti_winograd_applies(&p->shape);
+    const struct definition *is = definition_of(p);
     memset(y->data, 0, y->count * sizeof(float));
     for (int n = 0; n < p->n; n++)
         for (int k = 0; k < p->shape.k; k++)
             for (int i = 0; i < p->out_h * p->out_w; i++) {
                 const int h = i / p->out_w, w = i % p->out_w;
-                const tutti_ref_sum sum = (is_winograd ? tutti_ref_winograd_y : tutti_ref_conv_y)(
-                    &p->shape, p->x.data, p->w.data, n, k, h, w);
+                const tutti_ref_sum sum = is->y(&p->shape, p->x.data, p->w.data, n, k, h, w);
                 expect_bound(p, "y", sum);
                 float v = sum.chain;
                 if (p->bias) v += p->b.data[k];
@@ -162,15 +183,14 @@ static void define_y(const problem *p, fenced *y)
 
 static void define_dx(const problem *p, fenced *dx)
 {
-    const bool is_winograd = tutti_winograd_applies(&p->shape);
+    const struct definition *is = definition_of(p);
     memset(dx->data, 0, dx->count * sizeof(float));
     for (int n = 0; n < p->n && !p->shape.compact; n++)
         for (int c = 0; c < p->shape.c; c++)
             for (int i = 0; i < p->shape.h * p->shape.w; i++) {
                 const int h = i / p->shape.w, w = i % p->shape.w;
                 const size_t at = tutti_ref_x_at(&p->shape, n, c, h, w);
-                const tutti_ref_sum sum = (is_winograd ? tutti_ref_winograd_dx : tutti_ref_conv_dx)(
-                    &p->shape, p->dy.data, p->w.data, n, c, h, w);
+                const tutti_ref_sum sum = is->dx(&p->shape, p->dy.data, p->w.data, n, c, h, w);
                 expect_bound(p, "dx", sum);
                 dx->data[at] = p->mask && p->m.data[at] <= 0.0f ? 0.0f : sum.chain;
             }
@@ -190,16 +210,15 @@ static void define_dw(const problem *p, fenced *dw, fenced *db)
     float grain[8];
     memset(dw->data, 0, dw->count * sizeof(float));
     memset(db->data, 0, db->count * sizeof(float));
-    const bool is_winograd = tutti_winograd_applies(&p->shape);
+    const struct definition *is = definition_of(p);
     for (int k = 0; k < p->shape.k; k++) {
         for (int c = 0; c < p->shape.c / p->shape.groups; c++)
             for (int i = 0; i < p->shape.r * p->shape.s; i++) {
                 const int r = i / p->shape.s, s = i % p->shape.s;
                 for (int g = 0; g < p->grain_count; g++) {
                     const tutti_ref_sum sum =
-                        (is_winograd ? tutti_ref_winograd_dw : tutti_ref_conv_dw)(
-                            &p->shape, p->x.data, p->dy.data, p->grain_begin[g],
-                            p->grain_begin[g + 1], k, c, r, s);
+                        is->dw(&p->shape, p->x.data, p->dy.data, p->grain_begin[g],
+                               p->grain_begin[g + 1], k, c, r, s);
                     expect_bound(p, "dw", sum);
                     grain[g] = sum.chain;
                 }

@@ -46,7 +46,8 @@ static void force_blocks(tutti_conv *conv, int size)
     force_pass(&conv->forward, size);
     force_pass(&conv->backward, size);
     conv->caches.l2 = (size_t)size << 19; /* for Winograd's groups of features */
-    conv->gradient.blocks = (tutti_conv_gradient_blocks){size, size, size, size == 1 ? 3 : size};
+    conv->gradient.blocks =
+        (tutti_conv_gradient_blocks){size, size, size, size == 1 ? 3 : size, 7 * size};
     if (size > 1) conv->gradient.blocks.cols = conv->out_w;
 }
 
@@ -119,9 +120,9 @@ static void check(int index, const tutti_conv_shape *shape, int n, int grains)
 
 /* ---- shapes ---- */
 
-#define EVEN(c, h, w, k, r, stride, pad)                                  \
-    {                                                                     \
-        c, h, w, k, r, r, stride, stride, 1, 1, pad, pad, pad, pad, 1, 0, \
+#define EVEN(c, h, w, k, r, stride, pad)                                     \
+    {                                                                        \
+        c, h, w, k, r, r, stride, stride, 1, 1, pad, pad, pad, pad, 1, 0, 0, \
     }
 
 static void awkward_shapes_give_the_defined_bits(void **state)
@@ -142,50 +143,73 @@ static void awkward_shapes_give_the_defined_bits(void **state)
         EVEN(16, 1, 3, 16, 7, 1, 3),
         EVEN(16, 3, 2, 16, 3, 1, 4), /* outputs that see padding only */
         EVEN(16, 3, 2, 16, 3, 4, 4),
-        {16, 6, 7, 16, 3, 2, 1, 2, 1, 1, 0, 2, 1, 0, 1, 0}, /* asymmetric */
-        {16, 6, 18, 16, 2, 4, 2, 1, 1, 1, 3, 0, 0, 3, 1, 0},
-        {16, 9, 11, 16, 3, 3, 1, 1, 2, 3, 2, 2, 3, 3, 1, 0}, /* dilation */
-        {16, 11, 12, 16, 3, 3, 2, 3, 2, 2, 1, 2, 2, 1, 1, 0},
-        {16, 12, 13, 16, 3, 2, 4, 2, 2, 4, 1, 2, 2, 1, 1, 0},
-        {64, 5, 6, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, /* groups */
-        {6, 5, 6, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0},
-        {8, 5, 6, 8, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 8, 0},
-        {32, 4, 5, 6, 1, 3, 1, 1, 1, 1, 0, 0, 1, 1, 2, 0},
-        {48, 7, 9, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0}, /* groups that share blocks */
-        {40, 6, 5, 40, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 5, 0},
-        {12, 5, 6, 24, 3, 2, 1, 2, 1, 1, 1, 0, 1, 2, 12, 0},  /* two features a channel */
-        {18, 9, 31, 18, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 18, 0}, /* depthwise */
-        {32, 14, 14, 32, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 32, 0},
-        {16, 13, 29, 16, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 16, 0},
-        {48, 12, 11, 48, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 48, 0},
-        {16, 15, 16, 16, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 16, 0},
-        {16, 11, 10, 16, 2, 9, 3, 1, 2, 1, 0, 1, 4, 4, 16, 0},
-        {20, 2, 3, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 20, 0}, /* kernel beyond the image */
-        {16, 3, 2, 16, 3, 3, 4, 4, 1, 1, 4, 4, 4, 4, 16, 0},
-        {22, 8, 17, 22, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 11, 0}, /* narrow groups */
-        {64, 7, 15, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16, 0},
-        {20, 9, 8, 20, 3, 5, 2, 1, 1, 2, 1, 0, 3, 2, 5, 0},
-        {24, 10, 16, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0},
-        {48, 9, 9, 48, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 6, 0},
-        {32, 5, 6, 32, 1, 4, 1, 3, 1, 2, 0, 0, 1, 1, 4, 0},
-        {3, 9, 17, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, /* compact */
-        {3, 27, 35, 33, 11, 11, 4, 4, 1, 1, 0, 0, 0, 0, 1, 1},
-        {1, 12, 12, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1},
-        {3, 15, 16, 64, 7, 7, 2, 2, 1, 1, 3, 3, 3, 3, 1, 1},
-        {4, 9, 10, 16, 3, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1},
-        {3, 2, 2, 16, 5, 5, 1, 2, 1, 1, 2, 3, 2, 2, 1, 1},
-        {2, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1},
-        EVEN(32, 6, 6, 32, 3, 1, 0), /* Winograd's: the smallest */
-        EVEN(40, 7, 8, 72, 3, 1, 2),
-        EVEN(33, 5, 5, 34, 3, 1, 3),   /* the outermost see padding only */
-        EVEN(32, 15, 21, 64, 3, 1, 1), /* several blocks of tiles and groups of features */
-        EVEN(528, 4, 4, 32, 3, 1, 1),  /* sums in two pieces */
-        {33, 7, 6, 40, 3, 3, 1, 1, 1, 1, 0, 2, 2, 0, 1, 0},
+        {16, 6, 7, 16, 3, 2, 1, 2, 1, 1, 0, 2, 1, 0, 1, 0, 0}, /* asymmetric */
+        {16, 6, 18, 16, 2, 4, 2, 1, 1, 1, 3, 0, 0, 3, 1, 0, 0},
+        {16, 9, 11, 16, 3, 3, 1, 1, 2, 3, 2, 2, 3, 3, 1, 0, 0}, /* dilation */
+        {16, 11, 12, 16, 3, 3, 2, 3, 2, 2, 1, 2, 2, 1, 1, 0, 0},
+        {16, 12, 13, 16, 3, 2, 4, 2, 2, 4, 1, 2, 2, 1, 1, 0, 0},
+        {64, 5, 6, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0}, /* groups */
+        {6, 5, 6, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0, 0},
+        {8, 5, 6, 8, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 8, 0, 0},
+        {32, 4, 5, 6, 1, 3, 1, 1, 1, 1, 0, 0, 1, 1, 2, 0, 0},
+        {48, 7, 9, 72, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0}, /* groups that share blocks */
+        {40, 6, 5, 40, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 5, 0, 0},
+        {12, 5, 6, 24, 3, 2, 1, 2, 1, 1, 1, 0, 1, 2, 12, 0, 0},  /* two features a channel */
+        {18, 9, 31, 18, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 18, 0, 0}, /* depthwise */
+        {32, 14, 14, 32, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 32, 0, 0},
+        {16, 13, 29, 16, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 16, 0, 0},
+        {48, 12, 11, 48, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 48, 0, 0},
+        {16, 15, 16, 16, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 16, 0, 0},
+        {16, 11, 10, 16, 2, 9, 3, 1, 2, 1, 0, 1, 4, 4, 16, 0, 0},
+        {20, 2, 3, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 20, 0, 0}, /* kernel beyond the image */
+        {16, 3, 2, 16, 3, 3, 4, 4, 1, 1, 4, 4, 4, 4, 16, 0, 0},
+        {22, 8, 17, 22, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 11, 0, 0}, /* narrow groups */
+        {64, 7, 15, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16, 0, 0},
+        {20, 9, 8, 20, 3, 5, 2, 1, 1, 2, 1, 0, 3, 2, 5, 0, 0},
+        {24, 10, 16, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0, 0},
+        {48, 9, 9, 48, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 6, 0, 0},
+        {32, 5, 6, 32, 1, 4, 1, 3, 1, 2, 0, 0, 1, 1, 4, 0, 0},
+        {3, 9, 17, 40, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0}, /* compact */
+        {3, 27, 35, 33, 11, 11, 4, 4, 1, 1, 0, 0, 0, 0, 1, 1, 0},
+        {1, 12, 12, 20, 5, 5, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 0},
+        {3, 15, 16, 64, 7, 7, 2, 2, 1, 1, 3, 3, 3, 3, 1, 1, 0},
+        {4, 9, 10, 16, 3, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1, 0},
+        {3, 2, 2, 16, 5, 5, 1, 2, 1, 1, 2, 3, 2, 2, 1, 1, 0},
+        {2, 4, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 0},
     };
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
         check(i, &shapes[i], 1 + i % 4, i % 4 > 1 ? 1 + i % 3 : 1);
     check(1000, &shapes[0], 8, 8);
     for (int i = 23; i < 42; i += 8) check(1000 + i, &shapes[i], 7, 7);
+}
+
+/* Winograd's. The sides of y are, and those of x: tiles of 4, and short ones, and 3 of 4. */
+static void tiles_give_the_defined_bits(void **state)
+{
+    (void)state;
+    static const tutti_conv_shape shapes[] = {
+        EVEN(32, 6, 6, 32, 3, 1, 0), /* the smallest that takes it by itself */
+        EVEN(16, 1, 1, 16, 3, 1, 1),
+        EVEN(16, 5, 7, 16, 3, 1, 1),
+        EVEN(40, 5, 6, 40, 3, 1, 2),
+        EVEN(33, 2, 5, 18, 3, 1, 3),   /* the outermost see padding only */
+        EVEN(16, 13, 21, 48, 3, 1, 1), /* several blocks of tiles and groups of features */
+        EVEN(16, 14, 2, 48, 3, 1, 1),
+        EVEN(17, 3, 30, 16, 3, 1, 1),
+        EVEN(528, 4, 4, 16, 3, 1, 1), /* sums in two pieces */
+        {33, 7, 6, 40, 3, 3, 1, 1, 1, 1, 0, 2, 2, 0, 1, 0, 0},
+    };
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+        tutti_conv_shape shape = shapes[i];
+        shape.algorithm = TUTTI_CONV_WINOGRAD_4X4;
+        check(4000 + i, &shape, 1 + i % 2, 1 + i % 2);
+        shape.algorithm = TUTTI_CONV_WINOGRAD_2X2;
+        if (i % 2 == 0) check(4050 + i, &shape, 1 + i % 4, 1 + i % 2);
+    }
+    tutti_conv_shape shape = shapes[2];
+    shape.algorithm = TUTTI_CONV_WINOGRAD_4X4;
+    check(4100, &shape, 8, 8);
+    check(4101, &shape, 7, 7);
 }
 
 static int draw(int index, int *at, int low, int high)
@@ -270,7 +294,7 @@ static double slope(const problem *p, float *variable)
 static void the_definition_is_the_derivative(void **state)
 {
     (void)state;
-    static const tutti_conv_shape shape = {4, 5, 6, 6, 3, 2, 2, 1, 1, 2, 1, 0, 1, 2, 2, 0};
+    static const tutti_conv_shape shape = {4, 5, 6, 6, 3, 2, 2, 1, 1, 2, 1, 0, 1, 2, 2, 0, 0};
     problem p = problem_new(options.seed, 3000, &shape, 2, 1);
     for (int n = 0; n < p.n; n++)
         for (int c = 0; c < shape.c; c++)
@@ -317,6 +341,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_definition_is_the_derivative),
         cmocka_unit_test(awkward_shapes_give_the_defined_bits),
+        cmocka_unit_test(tiles_give_the_defined_bits),
         cmocka_unit_test(random_shapes_give_the_defined_bits),
     };
     return cmocka_run_group_tests(tests, make_teams, drop_teams);

@@ -8,7 +8,8 @@
  *   dw  over the samples of a grain, rows and columns of dy; then the tree over the grains
  * Terms in the padding are left out, except for the columns left and right of a compact image,
  * which are zeros (conv_pack.c).
- * 3x3 kernels at stride 1 are computed differently, see winograd.c and winograd_gradient.c. */
+ * By Winograd's algorithms, which 3x3 kernels at stride 1 may take, sums are others: winograd.c,
+ * winograd_gradient.c, winograd4.c, winograd4_gradient.c. */
 #include "kernel/conv_plan.h"
 
 #include <math.h>
@@ -16,6 +17,14 @@
 
 #include "base/memory.h"
 #include "base/tree.h"
+
+enum {
+    LEAST_CHANNELS = 32, /* fewer do not pay for Winograd's transforms */
+    LEAST_SIZE = 4,      /* rows and columns of the output */
+};
+
+const char *const tutti_conv_algorithm_words[] = {"auto", "direct", "winograd-2x2", "winograd-4x4",
+                                                  NULL};
 
 static int out_size(int in, int kernel, int stride, int dilation, int pad)
 {
@@ -33,6 +42,31 @@ int tutti_conv_out_w(const tutti_conv_shape *shape)
 {
     return out_size(shape->w, shape->s, shape->stride_w, shape->dilation_w,
                     shape->pad_left + shape->pad_right);
+}
+
+bool tutti_conv_may(const tutti_conv_shape *s, tutti_conv_algorithm algorithm)
+{
+    if (algorithm <= TUTTI_CONV_DIRECT) return true;
+    return s->r == 3 && s->s == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 &&
+           s->dilation_w == 1 && s->groups == 1 && !s->compact;
+}
+
+tutti_conv_algorithm tutti_conv_takes(const tutti_conv_shape *s)
+{
+    if (s->algorithm != TUTTI_CONV_AUTO) return s->algorithm;
+    const bool pays = s->c >= LEAST_CHANNELS && s->k >= LEAST_CHANNELS &&
+                      tutti_conv_out_h(s) >= LEAST_SIZE && tutti_conv_out_w(s) >= LEAST_SIZE;
+    const tutti_conv_algorithm best = TUTTI_CONV_WINOGRAD_2X2;
+    return pays && tutti_conv_may(s, best) ? best : TUTTI_CONV_DIRECT;
+}
+
+double tutti_conv_effort(const tutti_conv_shape *shape)
+{
+    switch (tutti_conv_takes(shape)) {
+    case TUTTI_CONV_WINOGRAD_2X2: return 16.0 / 36; /* of two by two pixels */
+    case TUTTI_CONV_WINOGRAD_4X4: return tutti_winograd4_effort(shape);
+    default: return 1;
+    }
 }
 
 static bool is_plain(const tutti_conv_shape *shape)
@@ -192,7 +226,7 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
     conv->plain = is_plain(shape);
     conv->lanes = lanes_of(conv->kernels, shape);
     conv->tiles = conv->lanes ? conv->lanes->tiles : conv->kernels->tiles;
-    conv->winograd = tutti_winograd_applies(shape);
+    conv->algorithm = tutti_conv_takes(shape);
     conv->products = row->fc;
     conv->packed = shape->compact && (shape->pad_left || shape->pad_right);
     conv->packed_row = (long)(shape->pad_left + shape->w + shape->pad_right) * shape->c;
@@ -229,15 +263,22 @@ size_t tutti_conv_bias_count(const tutti_conv *conv)
     return (size_t)blocks_of(conv->shape.k) * TUTTI_BLOCK;
 }
 
+/* Of forward and backward-data. */
+static size_t data_scratch(const tutti_conv *conv)
+{
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) return tutti_winograd_scratch(conv);
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4) return tutti_winograd4_scratch(conv);
+    const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
+    const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
+    return forward > backward ? forward : backward;
+}
+
 size_t tutti_conv_scratch(const tutti_conv *conv)
 {
     if (conv->plain) return 0;
     if (conv->regrouped) return tutti_conv_regrouped_scratch(conv);
-    const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
-    const size_t backward = tutti_conv_pass_scratch(conv, &conv->backward);
     const size_t gradient = tutti_conv_gradient_scratch(conv);
-    const size_t direct = forward > backward ? forward : backward;
-    const size_t data = conv->winograd ? tutti_winograd_scratch(conv) : direct;
+    const size_t data = data_scratch(conv);
     return data > gradient ? data : gradient;
 }
 
@@ -250,6 +291,18 @@ static int explain_pass(const char *name, const tutti_conv_pass *pass, char *tex
                     pass->blocking.bytes_per_flop);
 }
 
+static size_t explain_data(const tutti_conv *conv, char *text, size_t bytes)
+{
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2)
+        return (size_t)tutti_winograd_explain(conv, text, bytes);
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4)
+        return (size_t)tutti_winograd4_explain(conv, text, bytes);
+    size_t used = (size_t)explain_pass("forward", &conv->forward, text, bytes);
+    if (!conv->shape.compact && used < bytes)
+        used += (size_t)explain_pass("data", &conv->backward, text + used, bytes - used);
+    return used;
+}
+
 void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
 {
     if (conv->plain) {
@@ -260,15 +313,12 @@ void tutti_conv_explain(const tutti_conv *conv, char *text, size_t bytes)
         tutti_conv_explain(conv->regrouped, text, bytes);
         return;
     }
-    size_t used = conv->winograd ? (size_t)tutti_winograd_explain(conv, text, bytes)
-                                 : (size_t)explain_pass("forward", &conv->forward, text, bytes);
-    if (!conv->shape.compact && !conv->winograd && used < bytes)
-        used += (size_t)explain_pass("data", &conv->backward, text + used, bytes - used);
+    size_t used = explain_data(conv, text, bytes);
     const tutti_conv_gradient *g = &conv->gradient;
     if (used >= bytes) return;
     used += (size_t)snprintf(text + used, bytes - used, "weights: %dx%d parts, %.4f B/FLOP",
                              g->blocks.channels, g->blocks.features, g->bytes_per_flop);
-    if (!conv->winograd && used < bytes)
+    if (conv->algorithm == TUTTI_CONV_DIRECT && used < bytes)
         snprintf(text + used, bytes - used, ", tile %d, strips of %dx%d",
                  g->tile_blocks * TUTTI_BLOCK, g->blocks.rows, g->blocks.cols);
 }

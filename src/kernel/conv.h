@@ -25,6 +25,17 @@
 #include "kernel/caches.h"
 #include "kernel/exec.h"
 
+/* How a convolution is computed. Its bits are the algorithm's and the shape's, no machine's. */
+typedef enum tutti_conv_algorithm {
+    TUTTI_CONV_AUTO, /* Winograd's where it pays: by the shape alone */
+    TUTTI_CONV_DIRECT,
+    TUTTI_CONV_WINOGRAD_2X2,
+    TUTTI_CONV_WINOGRAD_4X4
+} tutti_conv_algorithm;
+
+/* Their words, in this order, then NULL. */
+extern const char *const tutti_conv_algorithm_words[];
+
 typedef struct tutti_conv_shape {
     int c, h, w;                /* input: channels, height, width */
     int k, r, s;                /* output channels, kernel height, kernel width */
@@ -32,8 +43,15 @@ typedef struct tutti_conv_shape {
     int dilation_h, dilation_w; /* >= 1 */
     int pad_top, pad_bottom, pad_left, pad_right;
     int groups;
-    bool compact; /* x is [n][h][w][c], c < 16; there is no backward-data then */
+    bool compact;                   /* x is [n][h][w][c], c < 16; there is no backward-data then */
+    tutti_conv_algorithm algorithm; /* asked for; one that may (tutti_conv_may) */
 } tutti_conv_shape;
+
+/* Whether an algorithm can compute the shape: Winograd's need 3x3 kernels at stride 1. */
+bool tutti_conv_may(const tutti_conv_shape *shape, tutti_conv_algorithm algorithm);
+
+/* The one that is taken, never AUTO. */
+tutti_conv_algorithm tutti_conv_takes(const tutti_conv_shape *shape);
 
 /* Rows and columns of the output; <= 0 when the kernel does not fit. */
 int tutti_conv_out_h(const tutti_conv_shape *shape);

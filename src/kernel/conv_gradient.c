@@ -311,7 +311,7 @@ static void sum_grain(const job *j, const part *pt, place p, int grain)
     const int begin = j->grains->begin[grain], end = j->grains->begin[grain + 1];
     clear(&j->conv->gradient, pt, p, begin == end);
     if (begin == end) return;
-    if (j->conv->winograd) sum_tiles(j, pt, p, begin, end);
+    if (j->conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) sum_tiles(j, pt, p, begin, end);
     else sum_strips(j, pt, p, begin, end);
 }
 
@@ -370,7 +370,7 @@ static size_t sums_count(const tutti_conv *conv);
 
 static size_t room_of(const tutti_conv *conv)
 {
-    if (conv->winograd) return tutti_winograd_gradient_room(conv);
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) return tutti_winograd_gradient_room(conv);
     return conv->packed ? tutti_conv_packed_floats(conv, conv->shape.h) : 0;
 }
 
@@ -451,6 +451,7 @@ static size_t sums_count(const tutti_conv *conv)
 
 size_t tutti_conv_gradient_scratch(const tutti_conv *conv)
 {
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4) return tutti_winograd4_gradient_scratch(conv);
     return (sums_count(conv) + (size_t)conv->threads * room_of(conv)) * sizeof(float);
 }
 
@@ -463,6 +464,8 @@ void tutti_conv_backward_weights(const tutti_conv *conv, const tutti_task *task,
     TUTTI_ASSERT(tutti_team_size(team) <= conv->threads && grains->count <= conv->n);
     if (conv->regrouped) {
         tutti_conv_regrouped_weights(conv, task, x, dy, dw, db);
+    } else if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4) {
+        tutti_winograd4_gradient(conv, task, x, dy, dw, db);
     } else if (conv->plain) {
         tutti_conv_plain_weights(conv, task, x, dy, dw, db);
     } else if (splits_grains(conv, tutti_team_size(team)) && grains->count > 1) {

@@ -122,9 +122,22 @@ static double imbalance(const tutti_conv_gradient *g, int threads)
     return (double)most * threads / ((double)g->groups * g->features * g->channels);
 }
 
-/* Bytes of the second-level cache for 16 by 16 weights in winograd_gradient.c: the points of their
- * sums, and their share of the tiles'. */
-enum { TILED_BLOCK = 36 << 10 };
+/* Tiles that winograd4_gradient.c takes at a time. Fewer (64: 250 instead of 300 % of the peak)
+ * read and write sums too often, more only take memory. */
+enum { WAVE_TILES = 192 };
+
+/* Bytes of the second-level cache for 16 by 16 weights in winograd_gradient.c and
+ * winograd4_gradient.c: the points of their sums, and their share of the tiles'. */
+enum { TILED_BLOCK = 36 << 10, TILED_BLOCK4 = 256 << 10 };
+
+/* Blocks of 16 by 16 weights that a part may have. */
+static double blocks_of_part(const tutti_conv *conv)
+{
+    const double l2 = (double)conv->caches.l2;
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) return l2 / TILED_BLOCK;
+    if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4) return l2 / TILED_BLOCK4;
+    return l2 / 4 / ((double)conv->gradient.w_tile * sizeof(float));
+}
 
 /* The fewest parts that leave half of the cache to what streams through while two of them, a
  * grain's and the sum before it, are joined there; more where that gives the threads more equal
@@ -132,9 +145,7 @@ enum { TILED_BLOCK = 36 << 10 };
 static void choose_parts(tutti_conv *conv)
 {
     tutti_conv_gradient *g = &conv->gradient;
-    const double room = conv->winograd
-                            ? (double)conv->caches.l2 / TILED_BLOCK
-                            : (double)conv->caches.l2 / 4 / ((double)g->w_tile * sizeof(float));
+    const double room = blocks_of_part(conv);
     g->blocks.features = g->blocks.channels = 1;
     while (features_of(g) * channels_of(g) > room && cut_once(g)) continue;
     tutti_conv_gradient_blocks best = g->blocks;
@@ -164,10 +175,12 @@ static void choose_blocks(tutti_conv *conv)
     tutti_conv_gradient *g = &conv->gradient;
     const int run = g->merged ? conv->shape.s * conv->shape.c : g->width;
     g->tile_blocks =
-        conv->winograd ? 1
-                       : tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run);
+        conv->algorithm == TUTTI_CONV_DIRECT
+            ? tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run)
+            : 1;
     g->feature_tiles = tutti_ceil_div(g->features, g->tile_blocks);
     choose_strip(conv);
+    g->blocks.tiles = WAVE_TILES;
     choose_parts(conv);
     g->bytes_per_flop = bytes_per_flop(conv);
 }

@@ -155,10 +155,92 @@ typedef struct tutti_winograd_kernels {
     void (*weights_back)(const float *m, long m_step, float *dw);
 } tutti_winograd_kernels;
 
+/* ---- F(4x4, 3x3): winograd4.c ---- */
+
+/* Points of a row and of a column, and of both. Short tiles have the first four of them only, so
+ * that not all points are those of all tiles: tiles are counted by classes, class 0 of points that
+ * all have, 1 where the column's is one of the last two, 2 where the row's is, 3 where both are. */
+enum {
+    TUTTI_WINOGRAD4_SIDE = 6,
+    TUTTI_WINOGRAD4_POINTS = TUTTI_WINOGRAD4_SIDE * TUTTI_WINOGRAD4_SIDE,
+    TUTTI_WINOGRAD4_CLASSES = 4,
+};
+
+static inline int tutti_winograd4_class(int row, int col)
+{
+    return 2 * (row >= 4) + (col >= 4);
+}
+
+/* Where a tile's 16 numbers of a point are: the first block of channels', and how far it is from
+ * one block to the next, in floats. */
+typedef struct tutti_winograd4_place {
+    long first, block;
+} tutti_winograd4_place;
+
+/* Tiles side by side. The image's rows that they read may be any memory of 'width' pixels. */
+typedef struct tutti_winograd4_strip {
+    int count;
+    int width, col;        /* columns of the image; that of the first tile's first pixel */
+    bool short_h, short_w; /* all are of two rows; the last one is of two columns */
+    const float *row[TUTTI_WINOGRAD4_SIDE]; /* of the first block of channels */
+    long row_block[TUTTI_WINOGRAD4_SIDE];   /* floats from a block to the next */
+    const tutti_winograd4_place *place[TUTTI_WINOGRAD4_CLASSES]; /* of the first tile */
+} tutti_winograd4_strip;
+
+/* A tile of the output. */
+typedef struct tutti_winograd4_tile {
+    long row;              /* floats to the next row */
+    int rows, cols;        /* inside the image, 1 .. 4 */
+    bool short_h, short_w; /* has points for two of them only */
+    bool stream;           /* store past the caches; y is aligned to a cache line */
+    bool relu;
+} tutti_winograd4_tile;
+
+/* m[blocks][tiles][16] = sum over channels of u v, one chain for each of them. */
+typedef struct tutti_winograd4_product {
+    int channels;   /* a multiple of 16 */
+    const float *u; /* [channels][blocks][16] */
+    const float *v; /* [channels/16][tiles][16] */
+    float *m;
+    long m_block;      /* floats to the next block of m */
+    const float *next; /* memory that is read soon: 'lines' cache lines of it are fetched with every
+                        * 16 channels */
+    int lines;
+} tutti_winograd4_product;
+typedef void tutti_winograd4_fn(const tutti_winograd4_product *product);
+
+enum { TUTTI_WINOGRAD4_MAX_BLOCKS = 2, TUTTI_WINOGRAD4_MAX_TILES = 14 };
+
+typedef struct tutti_winograd4_kernels {
+    int blocks, tiles; /* the largest product */
+    tutti_winograd4_fn *product[TUTTI_WINOGRAD4_MAX_BLOCKS][TUTTI_WINOGRAD4_MAX_TILES];
+
+    /* [3][3][16 c][16 k] to [points], u_step apart, of [16 c], u_channel apart, of [16 k]; past the
+     * caches if 'stream'. */
+    void (*weights)(const float *w, float *u, long u_step, long u_channel, bool stream);
+    /* Block number 'block' of a strip to its places in v. Point p is p steps further. */
+    void (*input)(const tutti_winograd4_strip *strip, int block, float *v, long v_step);
+    /* y = the tile's pixels + bias (NULL: none), then max(., 0) if relu, zero where the mask (NULL:
+     * none) is not positive. m: where the tile is in points of each class. */
+    void (*output)(const tutti_winograd4_tile *tile, const float *const m[TUTTI_WINOGRAD4_CLASSES],
+                   long m_step, const float *bias, const float *mask, float *y);
+
+    /* Backward: a tile's pixels of dy to its points; the chains over tiles, sums[16 c][16 k] of one
+     * point go on (or start, if 'first'), with d and v [tiles][16], and what is 'ahead' floats
+     * behind them is fetched; and the sums of all points, [points][16 c][16 k], to [3][3][16 c][16
+     * k] of dw. Before they are stored 'joins' other ones are added, below[0] first. */
+    void (*output_back)(const tutti_winograd4_tile *tile, const float *dy,
+                        float *const d[TUTTI_WINOGRAD4_CLASSES], long d_step);
+    void (*gather)(int tiles, const float *d, long d_ahead, const float *v, long v_ahead,
+                   float *sums, bool first);
+    void (*weights_back)(const float *sums, int joins, const float *const below[], float *dw);
+} tutti_winograd4_kernels;
+
 typedef struct tutti_conv_kernels {
     const tutti_conv_tiles *tiles;
     const tutti_conv_gradient_tiles *gradient;
     const tutti_winograd_kernels *winograd;
+    const tutti_winograd4_kernels *winograd4;
     const tutti_conv_lanes *lanes;
 } tutti_conv_kernels;
 

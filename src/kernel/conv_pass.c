@@ -299,13 +299,22 @@ static void run_pass(job *j, tutti_team *team)
     tutti_team_run(team, run_share, j);
 }
 
+/* By Winograd's algorithms; false if the convolution is direct. */
+static bool runs_by_tiles(const tutti_winograd_job *tiles, const tutti_task *task)
+{
+    const tutti_conv_algorithm algorithm = tiles->conv->algorithm;
+    if (algorithm == TUTTI_CONV_WINOGRAD_2X2) tutti_winograd_run(tiles, task->team, task->scratch);
+    if (algorithm == TUTTI_CONV_WINOGRAD_4X4) tutti_winograd4_run(tiles, task->team, task->scratch);
+    return algorithm != TUTTI_CONV_DIRECT;
+}
+
 void tutti_conv_forward(const tutti_conv *conv, const tutti_task *task, const float *x,
                         const float *w, const float *bias, bool relu, float *y)
 {
     job j = {conv, &conv->forward, task->n, x, w, bias, NULL, relu, false, y, task->scratch};
     const tutti_winograd_job tiles = {conv, false, task->n, x, w, bias, NULL, relu, y};
-    if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
-    else if (conv->regrouped) tutti_conv_regrouped_forward(conv, task, x, w, bias, relu, y);
+    if (runs_by_tiles(&tiles, task)) return;
+    if (conv->regrouped) tutti_conv_regrouped_forward(conv, task, x, w, bias, relu, y);
     else if (conv->plain) tutti_conv_plain_forward(conv, task, x, w, bias, relu, y);
     else run_pass(&j, task->team);
 }
@@ -316,7 +325,7 @@ void tutti_conv_backward_data(const tutti_conv *conv, const tutti_task *task, co
     TUTTI_ASSERT(!conv->shape.compact);
     job j = {conv, &conv->backward, task->n, dy, w, NULL, mask, false, false, dx, task->scratch};
     const tutti_winograd_job tiles = {conv, true, task->n, dy, w, NULL, mask, false, dx};
-    if (conv->winograd) tutti_winograd_run(&tiles, task->team, task->scratch);
-    else if (conv->regrouped) tutti_conv_regrouped_data(conv, task, dy, w, mask, dx);
+    if (runs_by_tiles(&tiles, task)) return;
+    if (conv->regrouped) tutti_conv_regrouped_data(conv, task, dy, w, mask, dx);
     else run_pass(&j, task->team);
 }

@@ -48,9 +48,10 @@ typedef struct tutti_conv_columns {
 } tutti_conv_columns;
 
 /* The cache blocks of backward-weights: the number of parts into which dw is cut by features and by
- * channels, and the rows and columns of dy over which a part is summed at a time. */
+ * channels, and the rows and columns of dy over which a part is summed at a time, or by
+ * winograd4_gradient.c the tiles. */
 typedef struct tutti_conv_gradient_blocks {
-    int features, channels, rows, cols;
+    int features, channels, rows, cols, tiles;
 } tutti_conv_gradient_blocks;
 
 /* Rows and columns of dy. */
@@ -91,7 +92,7 @@ struct tutti_conv {
     tutti_caches caches;
     int n, threads, out_h, out_w;
     bool plain;                              /* no fast path: element by element */
-    bool winograd;                           /* by winograd.c and winograd_gradient.c */
+    tutti_conv_algorithm algorithm;          /* that is taken */
     const struct tutti_fc_kernels *products; /* of matrices, theirs */
     bool packed;     /* rows of x are copied between the zeros of their padding: conv_pack.c */
     long packed_row; /* floats of such a row */
@@ -183,7 +184,6 @@ typedef struct tutti_winograd_job {
     float *y;
 } tutti_winograd_job;
 
-bool tutti_winograd_applies(const tutti_conv_shape *shape);
 size_t tutti_winograd_scratch(const tutti_conv *conv);
 int tutti_winograd_explain(const tutti_conv *conv, char *text, size_t bytes);
 void tutti_winograd_run(const tutti_winograd_job *job, tutti_team *team, void *scratch);
@@ -201,6 +201,16 @@ typedef struct tutti_winograd_grain {
 
 size_t tutti_winograd_gradient_room(const tutti_conv *conv);
 void tutti_winograd_sum_grain(const tutti_winograd_grain *grain);
+
+/* ---- winograd4.c, winograd4_gradient.c ---- */
+
+double tutti_winograd4_effort(const tutti_conv_shape *shape);
+size_t tutti_winograd4_scratch(const tutti_conv *conv);
+int tutti_winograd4_explain(const tutti_conv *conv, char *text, size_t bytes);
+void tutti_winograd4_run(const tutti_winograd_job *job, tutti_team *team, void *scratch);
+size_t tutti_winograd4_gradient_scratch(const tutti_conv *conv);
+void tutti_winograd4_gradient(const tutti_conv *conv, const tutti_task *task, const float *x,
+                              const float *dy, float *dw, float *db);
 
 /* Bytes of scratch of each pass. */
 size_t tutti_conv_pass_scratch(const tutti_conv *conv, const tutti_conv_pass *pass);

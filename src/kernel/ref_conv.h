@@ -31,13 +31,19 @@ tutti_ref_sum tutti_ref_conv_dw(const tutti_conv_shape *shape, const float *x, c
 tutti_ref_sum tutti_ref_conv_db(const tutti_conv_shape *shape, const float *dy, int begin, int end,
                                 int k);
 
-/* Of the shapes that winograd.c computes: 'chain' is what it rounds to, 'magnitude' and
- * 'terms' bound the error in the same way. */
+/* As winograd.c and winograd4.c compute it: 'chain' is what they round to, 'magnitude' and 'terms'
+ * bound the error in the same way. */
 tutti_ref_sum tutti_ref_winograd_y(const tutti_conv_shape *shape, const float *x,
                                    const float *weights, int n, int k, int h, int w);
 tutti_ref_sum tutti_ref_winograd_dw(const tutti_conv_shape *shape, const float *x, const float *dy,
                                     int begin, int end, int k, int c, int r, int s);
 tutti_ref_sum tutti_ref_winograd_dx(const tutti_conv_shape *shape, const float *dy,
                                     const float *weights, int n, int c, int h, int w);
+tutti_ref_sum tutti_ref_winograd4_y(const tutti_conv_shape *shape, const float *x,
+                                    const float *weights, int n, int k, int h, int w);
+tutti_ref_sum tutti_ref_winograd4_dw(const tutti_conv_shape *shape, const float *x, const float *dy,
+                                     int begin, int end, int k, int c, int r, int s);
+tutti_ref_sum tutti_ref_winograd4_dx(const tutti_conv_shape *shape, const float *dy,
+                                     const float *weights, int n, int c, int h, int w);
 
 #endif

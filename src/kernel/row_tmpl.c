@@ -17,9 +17,10 @@ void NAME(stream_copy)(float *y, const float *x, size_t count);
 extern const tutti_conv_tiles NAME(conv_tiles);
 extern const tutti_conv_gradient_tiles NAME(conv_gradient_tiles);
 extern const tutti_winograd_kernels NAME(winograd);
+extern const tutti_winograd4_kernels NAME(winograd4);
 extern const tutti_conv_lanes NAME(conv_lanes)[];
 static const tutti_conv_kernels conv = {&NAME(conv_tiles), &NAME(conv_gradient_tiles),
-                                        &NAME(winograd), NAME(conv_lanes)};
+                                        &NAME(winograd), &NAME(winograd4), NAME(conv_lanes)};
 
 extern const struct tutti_fc_kernels NAME(fc);
 

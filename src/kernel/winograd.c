@@ -30,28 +30,13 @@
 #include "kernel/fc_parts.h"
 
 enum {
-    LEAST_CHANNELS = 32, /* fewer do not pay for the transforms */
-    LEAST_SIZE = 4,      /* rows and columns of the output */
-    TILES = 128,         /* of a block, at most */
-    SHARE = 8,           /* tiles that threads share out at a time */
-    CHAIN = 512,         /* channels at a time, in the second-level cache with the tiles' v */
+    TILES = 128, /* of a block, at most */
+    SHARE = 8,   /* tiles that threads share out at a time */
+    CHAIN = 512, /* channels at a time, in the second-level cache with the tiles' v */
     POINTS = TUTTI_WINOGRAD_POINTS,
     TILE_WEIGHTS = TUTTI_BLOCK * TUTTI_BLOCK,
     TAPS = 9,
 };
-
-bool tutti_winograd_applies(const tutti_conv_shape *s)
-{
-    return s->r == 3 && s->s == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 &&
-           s->dilation_w == 1 && s->groups == 1 && !s->compact && s->c >= LEAST_CHANNELS &&
-           s->k >= LEAST_CHANNELS && tutti_conv_out_h(s) >= LEAST_SIZE &&
-           tutti_conv_out_w(s) >= LEAST_SIZE;
-}
-
-double tutti_conv_effort(const tutti_conv_shape *shape)
-{
-    return tutti_winograd_applies(shape) ? POINTS / (4.0 * TAPS) : 1; /* of four pixels */
-}
 
 /* ---- images ---- */
 

@@ -12,6 +12,11 @@
 #define LANES_TILES(X)          X(1, 14)
 #define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 7) X(4, 5) X(8, 3)
 
+/* Winograd's F(4x4), X(blocks, most): products of 'blocks' blocks of 16 outputs by up to 'most'
+ * tiles; backward-weights: a block of outputs by that many channels. */
+#define WINOGRAD4_TILES(X) X(1, 14) X(2, 14)
+#define WINOGRAD4_CHANNELS 16
+
 /* Fully connected layers, forward, X(blocks, most): 'blocks' blocks of 16 outputs by up to 'most'
  * samples, the same number for all entries. */
 #define FC_FORWARD_TILES(X) X(1, 8) X(2, 8) X(3, 8)
