@@ -197,6 +197,32 @@ tutti_status tutti_claim_check(const tutti_claim *claim)
                       tutti_message(), claim->path, TUTTI_BEAT_YOUNG);
 }
 
+/* Asks for the lock of an open file; -1: this file system has none. */
+static int is_locked(int fd)
+{
+    static const int kinds[] = {F_OFD_GETLK, F_GETLK};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        if (fcntl(fd, kinds[i], &whole) == 0) return whole.l_type != F_UNLCK;
+        if (errno != EINVAL) break;
+    }
+    return -1;
+}
+
+bool tutti_claim_is_held(const char *run)
+{
+    char path[TUTTI_PATH_BYTES];
+    struct stat info;
+    if (tutti_checkpoint_path(path, run, "lock", "") != TUTTI_OK) return false;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
+    const int locked = is_locked(fd);
+    const bool young = fstat(fd, &info) == 0 && info.st_size > 0 &&
+                       llabs((long long)(time(NULL) - info.st_mtime)) < TUTTI_BEAT_YOUNG;
+    close(fd);
+    return locked < 0 ? young : locked;
+}
+
 /* ---- What it holds ------------------------------------------------------------------------ */
 
 static bool has_bytes(const char *run, const char *name)

@@ -28,6 +28,10 @@ void tutti_claim_close(tutti_claim **claim);
  * locks. Cheap. NULL is fine. */
 tutti_status tutti_claim_check(const tutti_claim *claim) TUTTI_MUST_CHECK;
 
+/* Is there a process that holds the run in this directory? Takes nothing and writes nothing. Where
+ * there are no locks the age of the file tells, by this machine's clock. */
+bool tutti_claim_is_held(const char *run);
+
 /* Are there checkpoints, metrics or a state? Foreign files are no run. */
 bool tutti_claim_holds_run(const tutti_claim *claim);
 

@@ -6,7 +6,9 @@
  * (stop, checkpoint, diverged) are taken on the news alone, hence by all ranks alike. */
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "step/parts.h"
 
@@ -16,6 +18,8 @@ enum {
     DATA_WAIT,
     EXPOSED,
     COMPUTE,
+    WAITING,
+    MEMORY,
     NONFINITE_KIND,
     NONFINITE_LAYER,
     NONFINITE_SAMPLE,
@@ -27,6 +31,7 @@ struct tutti_pulse {
     int64_t sent;         /* steps done when the pulse under way was sent; 0: none is */
     double norm, divisor; /* of that step, the same on all ranks: they need not travel */
     double computed;
+    tutti_rank_times *ranks; /* of the step whose news was read last */
 };
 
 tutti_status tutti_pulse_create(tutti_stepper *s)
@@ -34,6 +39,7 @@ tutti_status tutti_pulse_create(tutti_stepper *s)
     tutti_pulse *p = NULL;
     TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
     s->pulse = p;
+    TUTTI_TRY(tutti_alloc(&p->ranks, (size_t)s->size, sizeof *p->ranks));
     return tutti_gather_create(&p->gather, s, "pulse", LOSSES + tutti_gather_roots_most(s));
 }
 
@@ -42,6 +48,7 @@ void tutti_pulse_destroy(tutti_pulse **pulse)
     tutti_pulse *p = *pulse;
     if (!p) return;
     tutti_gather_destroy(&p->gather);
+    tutti_free(p->ranks);
     tutti_free(p);
     *pulse = NULL;
 }
@@ -62,9 +69,15 @@ static void read_news(const tutti_stepper *s, tutti_news *news)
     *news = (tutti_news){.step = p->sent,
                          .loss = tutti_gather_join_roots(s, &p->gather, LOSSES) / p->divisor,
                          .norm = p->norm,
+                         .ranks = p->ranks,
                          .diverged_rank = -1};
     for (int r = 0; r < s->size; r++) {
         const double *strip = tutti_gather_of(&p->gather, r);
+        p->ranks[r] = (tutti_rank_times){.compute = strip[COMPUTE],
+                                         .exposed = strip[EXPOSED],
+                                         .waiting = strip[WAITING],
+                                         .data = strip[DATA_WAIT],
+                                         .memory = strip[MEMORY]};
         news->hits += (int64_t)strip[HITS];
         news->asked |= (unsigned)strip[ASKED];
         news->data_wait = fmax(news->data_wait, strip[DATA_WAIT]);
@@ -100,10 +113,20 @@ static int64_t count_hits(const tutti_model *model)
     return hits;
 }
 
+/* Bytes that this process has had in memory at most. */
+static double memory_at_most(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024.0 * (double)usage.ru_maxrss;
+}
+
 tutti_status tutti_pulse_beat(tutti_stepper *s, tutti_note mine, tutti_news *news)
 {
     tutti_pulse *p = s->pulse;
+    const double begin = tutti_now();
     TUTTI_TRY(tutti_pulse_flush(s, news));
+    const double waited = tutti_now() - begin;
     double *own = tutti_gather_of(&p->gather, s->rank);
     const double *losses;
     int first;
@@ -113,6 +136,8 @@ tutti_status tutti_pulse_beat(tutti_stepper *s, tutti_note mine, tutti_news *new
     own[DATA_WAIT] = mine.data_wait;
     own[EXPOSED] = s->exposed;
     own[COMPUTE] = s->computed - p->computed;
+    own[WAITING] = waited;
+    own[MEMORY] = memory_at_most();
     own[NONFINITE_KIND] = odd.kind;
     own[NONFINITE_LAYER] = odd.layer;
     own[NONFINITE_SAMPLE] = odd.sample;

@@ -85,18 +85,28 @@ typedef struct tutti_note {
     double data_wait; /* seconds it waited for its samples */
 } tutti_note;
 
+/* What a rank did in a step, in seconds. */
+typedef struct tutti_rank_times {
+    double compute;
+    double exposed; /* waited for parameters and moves that were under way */
+    double waiting; /* waited for the other ranks' news of the step before */
+    double data;    /* waited for its samples */
+    double memory;  /* bytes that its process has had in memory at most */
+} tutti_rank_times;
+
 /* What all ranks know alike about a step, when the next one is done. */
 typedef struct tutti_news {
     int64_t step; /* steps done; 0 when there is no news */
     double loss;
-    double norm;               /* of the gradient, where clipping asks for it; else NaN */
-    int64_t hits;              /* top-1, of the whole minibatch */
-    unsigned asked;            /* bits of any rank */
-    double data_wait;          /* seconds, the longest of any rank */
-    double exposed;            /* likewise: waiting for communication */
-    int slowest;               /* the rank that computed longest */
-    int diverged_rank;         /* the first whose loss is not finite; -1: none */
-    tutti_nonfinite nonfinite; /* that it met */
+    double norm;                   /* of the gradient, where clipping asks for it; else NaN */
+    int64_t hits;                  /* top-1, of the whole minibatch */
+    unsigned asked;                /* bits of any rank */
+    double data_wait;              /* seconds, the longest of any rank */
+    double exposed;                /* likewise: waiting for communication */
+    int slowest;                   /* the rank that computed longest */
+    int diverged_rank;             /* the first whose loss is not finite; -1: none */
+    tutti_nonfinite nonfinite;     /* that it met */
+    const tutti_rank_times *ranks; /* of each rank, until the next step */
 } tutti_news;
 
 /* Collective. One step with learning rate 'lr'. *news is of the step before. A failure on one rank

@@ -10,6 +10,21 @@
 
 enum { LOSS_BITS = 24 };
 
+tutti_status tutti_tables_create(tutti_tables *tables, int classes)
+{
+    const size_t count = (size_t)classes;
+    *tables = (tutti_tables){0};
+    TUTTI_TRY(tutti_alloc(&tables->classes, count, sizeof *tables->classes));
+    if (classes > TUTTI_CONFUSION_MOST) return TUTTI_OK;
+    return tutti_alloc(&tables->confusion, count * count, sizeof *tables->confusion);
+}
+
+void tutti_tables_destroy(tutti_tables *tables)
+{
+    tutti_free(tables->classes);
+    tutti_free(tables->confusion);
+}
+
 typedef struct tally {
     int64_t samples, hits1, hits5, loss, infinite;
 } tally;

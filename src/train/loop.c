@@ -13,7 +13,7 @@
 #include "train/saving.h"
 #include "train/signals.h"
 
-enum { LAST_TRIES = 3 };
+enum { LAST_TRIES = 3, MOST_CLASSES = 100 };
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
@@ -149,6 +149,7 @@ static tutti_status take_news(tutti_run *run, loop *l, const tutti_news *news)
     if (news->asked & TUTTI_ASKED_STATE) say_where(run, news);
     show_step(run, l, news, seconds);
     tell_step(run, l, news, seconds);
+    tutti_chronicle_hear(run->chronicle, news, seconds);
     return tutti_saving_hear(&l->saving, run, news);
 }
 
@@ -185,23 +186,26 @@ static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e
 }
 
 /* The average of the weights, where one is kept, unless told otherwise. */
-static tutti_status evaluate_weights(tutti_run *run, tutti_split split, tutti_evaluation *e)
+static tutti_status evaluate_weights(tutti_run *run, tutti_split split, tutti_evaluation *e,
+                                     const tutti_tables *tables)
 {
     const bool is_average =
         tutti_stepper_has_average(run->stepper) && !strcmp(run->settings.eval_weights, "ema");
     if (is_average) TUTTI_TRY(tutti_stepper_swap_average(run->stepper));
-    TUTTI_TRY(tutti_run_evaluate(run, split, e, NULL));
+    TUTTI_TRY(tutti_run_evaluate(run, split, e, tables));
     return is_average ? tutti_stepper_swap_average(run->stepper) : TUTTI_OK;
 }
 
-static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *best)
+static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, const tutti_tables *tables,
+                             bool *best)
 {
     static const char *const phases[TUTTI_SPLITS] = {"train", "test", "val"};
     tutti_evaluation e;
     const double start = tutti_now();
     const int64_t step = tutti_stepper_steps(run->stepper);
     TUTTI_TRY(settle(run, l));
-    TUTTI_TRY(evaluate_weights(run, split, &e));
+    tutti_chronicle_event(run->chronicle, step, "evaluating", phases[split], NULL);
+    TUTTI_TRY(evaluate_weights(run, split, &e, tables));
     run->score.top1 = e.top1;
     run->score.top5 = e.top5;
     *best = is_best(run, split, &e);
@@ -217,7 +221,21 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, bool *b
             : split == tutti_run_judge(run) ? ""
                                             : " (the only test, of the final weights)");
     tell_evaluation(run, l, phases[split], &e, seconds);
+    if (tables) tutti_run_write_confusion(run, phases[split], tables);
     return TUTTI_OK;
+}
+
+/* The last evaluation of a run that is kept has a table of confusions, where people could read it.
+ */
+static tutti_status evaluate_last(tutti_run *run, loop *l, tutti_split split, bool *best)
+{
+    tutti_tables tables;
+    const int classes = tutti_net_classes(run->net);
+    if (!run->options->run || classes > MOST_CLASSES) return evaluate(run, l, split, NULL, best);
+    tutti_status s = tutti_comm_agree(run->me.comm, tutti_tables_create(&tables, classes));
+    if (s == TUTTI_OK) s = evaluate(run, l, split, &tables, best);
+    tutti_tables_destroy(&tables);
+    return s;
 }
 
 /* Where validation decides, the test set is looked at once, when nothing more can be chosen. */
@@ -226,7 +244,7 @@ static tutti_status test_at_the_end(tutti_run *run, loop *l)
     bool best;
     if (tutti_run_judge(run) == TUTTI_SPLIT_TEST || !tutti_data_count(run->data, TUTTI_SPLIT_TEST))
         return TUTTI_OK;
-    TUTTI_TRY(evaluate(run, l, TUTTI_SPLIT_TEST, &best));
+    TUTTI_TRY(evaluate_last(run, l, TUTTI_SPLIT_TEST, &best));
     run->score.test_top1 = run->score.top1;
     return TUTTI_OK;
 }
@@ -276,7 +294,8 @@ static tutti_status look(tutti_run *run, loop *l, bool last, bool *best)
 {
     bool due = false;
     TUTTI_TRY(is_due(run, &l->evaluation, &due));
-    if (due || last) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), best));
+    if (last) TUTTI_TRY(evaluate_last(run, l, tutti_run_judge(run), best));
+    else if (due) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), NULL, best));
     const bool stale = !last && tutti_run_is_stale(run);
     if (stale) say_stale(run);
     l->stops = l->stops || stale || (l->asked & TUTTI_ASKED_STOP);
@@ -408,7 +427,7 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
               .launcher = tutti_launcher_find(),
               .first_step = tutti_stepper_steps(run->stepper)};
     TUTTI_TRY(tutti_comm_agree(run->me.comm, open_outputs(run)));
-    tutti_run_show_header(run);
+    tutti_run_begin(run);
     if (run->me.rank == 0 && *run->settings.note) tutti_info(&run->log, "%s", run->settings.note);
     TUTTI_TRY(save_beginning(run, &l));
     run->times.begun = tutti_now();
@@ -448,6 +467,7 @@ tutti_status tutti_train(const tutti_train_options *options, tutti_train_result 
         tutti_signals_close();
     }
     s = tutti_run_conclude(&run, s);
+    tutti_run_write_end(&run, s);
     result->was_said = run.was_said;
     tutti_run_close(&run);
     return s;

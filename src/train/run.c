@@ -413,8 +413,9 @@ tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, 
         .use = use,
         .options = &run->filled,
         .filled = *options,
-        .log = options->log,
         .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
+    TUTTI_TRY(tutti_chronicle_create(&run->chronicle, options->log));
+    run->log = tutti_chronicle_log(run->chronicle);
     const tutti_status s =
         tutti_run_conclude(run, open_parts(run, use != TUTTI_RUN_TRAINS && use != TUTTI_RUN_STEPS));
     run->log.level = options->log.level;
@@ -479,6 +480,7 @@ void tutti_run_close(tutti_run *run)
     tutti_keeper_destroy(&run->keeper); /* its thread looks after the metrics */
     tutti_metrics_close(&run->metrics);
     tutti_events_close(&run->events);
+    tutti_chronicle_close(run->chronicle);
     tutti_loader_destroy(&run->loader);
     tutti_stepper_destroy(&run->stepper);
     tutti_trace_destroy(&run->trace);
@@ -493,4 +495,5 @@ void tutti_run_close(tutti_run *run)
     tutti_state_close(&run->was);
     if (!run->options || !run->options->ranks) tutti_rank_close(&run->me);
     run->me = (tutti_rank){0};
+    tutti_chronicle_destroy(&run->chronicle); /* everybody above may have logged */
 }

@@ -11,7 +11,10 @@
  *   checkpoints.c   what a run writes into its checkpoints and takes from one
  *   evaluate.c      the test or validation set, each sample once
  *   telling.c       what files and the caller hear of each step
- *   report.c        what a run is, and what happened in it: layers, ranks, trace
+ *   begun.c         what a run is, before its first step
+ *   ended.c         how it ended, for those who look on
+ *   chronicle.c     what they are told
+ *   report.c        what happened in it: layers, ranks, trace
  *   predicted.c     what was predicted against what happened
  *   about.c         what a model's file tells about itself
  *   trained.c       whether that fits what it is used for
@@ -35,6 +38,7 @@
 #include "step/rank.h"
 #include "step/stepper.h"
 #include "train/about.h"
+#include "train/chronicle.h"
 #include "train/class_weights.h"
 #include "train/options.h"
 #include "train/plan_choice.h"
@@ -77,7 +81,8 @@ typedef struct tutti_run {
     tutti_kept kept;
     char begins_at[TUTTI_PATH_BYTES]; /* the checkpoint it goes on from; "": none */
     tutti_state_file *was;            /* its state, or NULL */
-    tutti_log log;
+    tutti_chronicle *chronicle;
+    tutti_log log;      /* the chronicle listens */
     tutti_rank me;      /* its own, unless options->ranks has one */
     tutti_claim *claim; /* rank 0's, of the directory it keeps the run in */
     double peak;        /* FLOP/s of all threads of all ranks */
@@ -186,6 +191,11 @@ typedef struct tutti_tables {
     int64_t *confusion;         /* [truth][answer]; NULL: there are too many */
 } tutti_tables;
 
+/* All zero; without a table of confusions where there are too many classes. Destroy is fine after a
+ * failure. */
+tutti_status tutti_tables_create(tutti_tables *tables, int classes) TUTTI_MUST_CHECK;
+void tutti_tables_destroy(tutti_tables *tables);
+
 typedef struct tutti_evaluation {
     int64_t samples;
     double loss, top1, top5;
@@ -225,6 +235,19 @@ tutti_status tutti_telling_open(tutti_run *run) TUTTI_MUST_CHECK;
  * rank of several asks for they hear in its next note. */
 unsigned tutti_tell(tutti_run *run, const tutti_metrics_row *row);
 
+/* ---- begun.c ---- */
+
+/* Shows what the run is, and writes it down. */
+void tutti_run_begin(tutti_run *run);
+
+/* ---- ended.c ---- */
+
+/* The table of the last evaluation. */
+void tutti_run_write_confusion(tutti_run *run, const char *phase, const tutti_tables *tables);
+
+/* How the run ended, and its page. */
+void tutti_run_write_end(tutti_run *run, tutti_status status);
+
 /* ---- report.c ---- */
 
 /* Seconds of this call on one layer, of this rank. */
@@ -234,8 +257,6 @@ typedef struct tutti_layer_report {
 } tutti_layer_report;
 
 tutti_layer_report tutti_run_layer(const tutti_run *run, int layer);
-
-void tutti_run_show_header(tutti_run *run);
 
 /* Collective. Per layer and per rank; also to metrics.jsonl and the trace. */
 tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps) TUTTI_MUST_CHECK;

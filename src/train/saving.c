@@ -33,6 +33,7 @@ static void take_success(tutti_saving *saving, const tutti_run *run)
 {
     if (saving->owes && run->me.rank == 0) tutti_info(&run->log, "checkpoints are written again");
     saving->owes = false;
+    tutti_chronicle_event(run->chronicle, saving->sent, "checkpoint", "written", NULL);
     if (saving->sent == 0) saving->took = tutti_now() - saving->began; /* which was waited for */
     saving->kept_top1 = saving->sent_top1;
     saving->kept_step = saving->sent_step;

@@ -11,7 +11,9 @@ tutti_status tutti_telling_open(tutti_run *run)
     const tutti_train_options *o = run->options;
     const int64_t step = tutti_stepper_steps(run->stepper);
     if (o->tensorboard) TUTTI_TRY(tutti_events_open(&run->events, o->run, step, &run->log));
-    return tutti_metrics_open(&run->metrics, o->run, step, &run->log);
+    TUTTI_TRY(tutti_metrics_open(&run->metrics, o->run, step, &run->log));
+    return tutti_chronicle_open(run->chronicle, o->run, step, run->settings.pace.steps,
+                                run->me.size);
 }
 
 static void tell_events(tutti_events *events, const tutti_metrics_row *row)

@@ -1,22 +1,12 @@
 /* Testing a trained net. */
 #include "train/run.h"
 
-#include "base/memory.h"
-
-static tutti_status create_tables(tutti_tables *tables, size_t classes)
-{
-    *tables = (tutti_tables){0};
-    TUTTI_TRY(tutti_alloc(&tables->classes, classes, sizeof *tables->classes));
-    if (classes > TUTTI_CONFUSION_MOST) return TUTTI_OK;
-    return tutti_alloc(&tables->confusion, classes * classes, sizeof *tables->confusion);
-}
-
 static tutti_status test(tutti_run *run, tutti_train_result *result)
 {
     tutti_tables tables = {0};
     tutti_evaluation e;
     TUTTI_TRY(tutti_run_load_weights(run));
-    tutti_status s = create_tables(&tables, (size_t)tutti_net_classes(run->net));
+    tutti_status s = tutti_tables_create(&tables, tutti_net_classes(run->net));
     s = tutti_comm_agree(run->me.comm, s);
     if (s == TUTTI_OK) s = tutti_run_evaluate(run, TUTTI_SPLIT_TEST, &e, &tables);
     if (s == TUTTI_OK && !e.samples)
@@ -29,8 +19,7 @@ static tutti_status test(tutti_run *run, tutti_train_result *result)
                                        .top5 = e.top5};
         s = tutti_figures_show(run, &e, &tables);
     }
-    tutti_free(tables.classes);
-    tutti_free(tables.confusion);
+    tutti_tables_destroy(&tables);
     return s;
 }
 

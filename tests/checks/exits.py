@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""exits.py TUTTI MANUAL STATUS.H PRELOAD: the exit codes of tutti(1). Its table has those that
-TUTTI_STATUS_MAP has, and no other; each is provoked here; every option answers a wrong word with
+"""exits.py TUTTI MANUAL INCLUDE PRELOAD: the exit codes of tutti(1). Its table has those that
+TUTTI_STATUS_MAP and TUTTI_RUN_STATE_MAP have, and no other; each is provoked here; every option answers a wrong word with
 2."""
 import os
 import pathlib
@@ -14,7 +14,7 @@ from calls import environment
 from lab import DATA, NET, Lab
 from runs import report
 
-TUTTI, MANUAL, STATUS, PRELOAD = sys.argv[1:5]
+TUTTI, MANUAL, INCLUDE, PRELOAD = sys.argv[1:5]
 SHORT = ["train", NET, "--data", DATA, "--threads", 1, "--comm-core", "none", "--quiet",
          "--eval-every", "never"]
 LONG = [*SHORT, "--steps", 1 << 30]
@@ -31,7 +31,7 @@ def needs(lab):
             "test": [NET, "--data", DATA, "--weights", run],
             "predict": [NET, "x.png", "--data", DATA, "--weights", run],
             "plan": ["lenet"], "simulate": ["lenet", "--nodes", 2], "info": [], "doctor": [],
-            "calibrate": [NET]}
+            "calibrate": [NET], "status": [run], "report": [run]}
 
 
 def rank(job, number=0):
@@ -136,10 +136,36 @@ def stopped(number):
     return stop
 
 
+def status_of_one_that_runs(lab):
+    run = lab.fresh()
+    begun(lab, run)
+    return lab.start(["status", run])
+
+
+def status_of_one_that_is_stuck(lab):
+    """Its process lives, and its files look old."""
+    run = lab.fresh()
+    os.kill(rank(begun(lab, run)), signal.SIGSTOP)
+    time.sleep(0.5)
+    for path in run.glob("*.jsonl"):
+        os.utime(path, (1e9, 1e9))
+    return lab.start(["status", run])
+
+
+def status_of_one_that_was_killed(lab):
+    run = lab.fresh()
+    job = begun(lab, run)
+    os.kill(rank(job), signal.SIGKILL)
+    job.wait(60)
+    return lab.start(["status", run])
+
+
 PROVOKED = (
     (0, success), (1, missing_data), (2, wrong_option), (2, another_run), (2, misfit),
     (3, divergence), (4, stall), (5, disagreement), (6, damage), (7, in_use), (8, full_disk),
     (6, damage_found_by_three), (7, in_use_for_three), (8, full_disk_of_three),
+    (10, status_of_one_that_runs), (11, status_of_one_that_is_stuck),
+    (12, status_of_one_that_was_killed),
     (75, stopped(signal.SIGUSR1)), (130, stopped(signal.SIGINT)), (143, stopped(signal.SIGTERM)),
     (137, stopped(signal.SIGKILL)),
 )
@@ -150,7 +176,8 @@ PROVOKED = (
 def check_table():
     manual = pathlib.Path(MANUAL).read_text().partition(".SH EXIT STATUS")[2].partition(".SH ")[0]
     listed = [int(code) for code in re.findall(r"^\.B (\d+)$", manual, re.M)]
-    known = set(map(int, re.findall(r"^    X\(.*?(\d+)\)", pathlib.Path(STATUS).read_text(), re.M)))
+    headers = [(pathlib.Path(INCLUDE) / name).read_text() for name in ("status.h", "watch.h")]
+    known = {int(code) for text in headers for code in re.findall(r"^    X\(.*?(\d+)\)", text, re.M)}
     assert listed == sorted(known), f"the manual has {listed}, the program {sorted(known)}"
     assert ".BI 128+ n" in manual, "the manual has nothing on signals"
     tried = {code for code, _ in PROVOKED if code < 128}
@@ -174,7 +201,7 @@ def check_options(lab, verb, words):
 
 
 def check_code(lab, code, provoke):
-    lab.expect(provoke(lab), {code}, silent={code} if code > 75 else ())
+    lab.expect(provoke(lab), {code}, silent={code} if code > 75 or code in (10, 11, 12) else ())
     lab.end_all()
 
 

@@ -18,9 +18,10 @@ BELOW = {
     "step": ["base", "kernel", "nn", "comm", "format"],
     "checkpoint": ["base", "kernel", "nn", "comm", "format", "step"],
     "machine": ["base", "kernel", "nn", "comm", "plan", "format", "step"],
-    "forecast": ["base", "kernel", "nn", "plan", "format"],
+    "watch": ["base", "kernel", "nn", "plan", "format", "checkpoint"],
+    "forecast": ["base", "kernel", "nn", "plan", "format", "watch"],
     "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "checkpoint",
-              "machine"],
+              "machine", "watch"],
 }
 # what the simulator may know: a step, not a run
 SIM = ["base", "kernel", "nn", "comm", "plan", "format", "step"]

@@ -12,6 +12,9 @@ DAMAGED, FAILED = 6, 1
 HARMLESS = {
     "metrics.csv": "metrics.jsonl as a table, without sums: resuming makes it anew from there",
     "metrics.damaged": "rows that were damaged before: nobody reads them",
+    "ranks.jsonl": "who was slow, for the page: its rows are sealed, and damaged ones left out there",
+    "events.jsonl": "what happened, for the page and tutti status: likewise",
+    "report.html": "the page: made anew at the end of the run",
     "lock": "who was there, for a sentence: the lock itself is the kernel's",
 }
 UNFINISHED = ".tmp"  # a checkpoint that was cut off: nobody looks at it, the next one removes it
@@ -147,7 +150,7 @@ def half_way(lab):
 
 
 def files_of(run):
-    return sorted(p for p in run.rglob("*") if p.is_file()
+    return sorted(p for p in run.rglob("*") if p.is_file() and p.stat().st_size
                   and not any(q.is_symlink() for q in (p, p.parent)))
 
 
@@ -157,7 +160,7 @@ def of_a_run(lab, dice):
     shutil.copytree(half, run, symlinks=True)
     path = dice.choice(files_of(run))
     damage(dice, path)
-    if path.name in HARMLESS or path.parent.name.endswith(UNFINISHED):
+    if path.name in HARMLESS or path.suffix == UNFINISHED or path.parent.name.endswith(UNFINISHED):
         return try_harmless(lab, dice, run, path)
     if path.name in CHECKPOINT:
         return try_checkpoint(lab, dice, run, path)
