@@ -97,6 +97,13 @@ check-python: all
 	@$(VENV)-python/bin/python tests/check_tensorboard.py $(BUILD)/tutti
 	@$(VENV)-python/bin/python tests/checks/python.py $(BUILD)/tutti $(BUILD)/src/libtutti.so installed mpirun
 
+# The page in a real browser: Debian's chromium, without a screen. make check-page PICTURES=DIR keeps
+# pictures to look at.
+PICTURES ?=
+check-page: all
+	@tools/setup page
+	@tests/page/check.py $(BUILD)/tutti $(if $(PICTURES),--pictures $(PICTURES))
+
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.
 check-arm64: setup all
@@ -160,4 +167,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-python check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo
+.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-page check-python check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo

@@ -42,6 +42,7 @@ static const cli_option options[] = {
     {"save|plan-out", CLI_TEXT, TO(save), .value = "FILE",
      .help = "write the plan for the last number of nodes, for tutti train --plan"},
     {"plot",         CLI_TEXT, TO(plot), .value = "FILE.svg", .help = "draw the scaling curve"},
+    {"html",         CLI_TEXT, TO(html), .value = "FILE.html", .help = "write a page with all of it"},
     {"json",         CLI_FLAG, TO(json), .help = "print JSON"},
     {.name = NULL},
 };
@@ -50,7 +51,7 @@ static const cli_group groups[] = {
     {"most used", "platform|nodes|batch-size|plan|plot"},
     {"what", "freeze|samples|epochs|deadline|node-hours"},
     {"machine", "micro-batch|overlap|priority"},
-    {"files", "save|json"},
+    {"files", "save|html|json"},
     {.title = NULL},
 };
 // clang-format on

@@ -41,6 +41,7 @@ static const cli_option options[] = {
      .help = "steps to simulate, measured from one backward pass to the next",
      .otherwise = "3, above 64 nodes 2"},
     {"plot",         CLI_TEXT, TO(plot), .value = "FILE.svg", .help = "draw the scaling curve"},
+    {"html",         CLI_TEXT, TO(html), .value = "FILE.html", .help = "write a page with all of it"},
     {"trace",        CLI_TEXT, TO(trace), .value = "FILE.json",
      .help = "write what every node did when, on the last number of nodes, for ui.perfetto.dev"},
     {"json",         CLI_FLAG, TO(json), .help = "print JSON"},
@@ -50,7 +51,7 @@ static const cli_option options[] = {
 static const cli_group groups[] = {
     {"most used", "nodes|batch-size|platform|plan|plot"},
     {"machine", "micro-batch|overlap|priority|jitter|straggler|steps"},
-    {"files", "trace|json"},
+    {"files", "html|trace|json"},
     {.title = NULL},
 };
 // clang-format on

@@ -49,8 +49,8 @@ const cli_verb cli_verb_status = {
     run,
     "Example:\n"
     "  while tutti status runs/vgg; [ $? = 10 ]; do sleep 60; done\n\n"
-    "The exit code is 0 for a run that is done, 10 running, 11 stalled (its process lives, but its\n"
-    "files have not changed for a minute, and twenty steps), 12 failed or stopped before its end.\n"
-    "It reads the run's files only, and may run anywhere that sees them.\n",
+    "The exit code is 0 for a run that is done, 10 running, 11 stalled (its process lives, but\n"
+    "its files have not changed for a minute, and twenty steps), 12 failed or stopped before its\n"
+    "end. It reads the run's files only, and may run anywhere that sees them.\n",
     NULL,
 };

@@ -4,7 +4,7 @@ function readPlan(data) {
   const layers = readLayers(data.layers);
   return {
     net: str(data.net), platform: str(data.platform), title: str(data.title), batch: num(data.batch),
-    simulated: data.simulated === true, layers, note: str(data.note), memoryRoom: num(data.node_memory),
+    simulated: data.simulated === 1, layers, note: str(data.note), memoryRoom: num(data.node_memory),
     rows: arr(data.rows).slice(0, 256).map((raw) => {
       const r = obj(raw);
       return { nodes: num(r.nodes), step: num(r.step_s), speedup: num(r.speedup), efficiency: num(r.efficiency),

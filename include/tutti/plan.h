@@ -30,6 +30,7 @@ typedef struct tutti_planner_options {
     bool json;
     const char *save; /* write the plan for the last number of nodes here */
     const char *plot; /* write the scaling curve as SVG here */
+    const char *html; /* write a page with all of it here */
     FILE *show;       /* table or JSON */
 } tutti_planner_options;
 

@@ -26,6 +26,7 @@ typedef struct tutti_simulate_options {
     double straggler; /* how much slower one node computes; 1: like the others */
     bool json;
     const char *plot;  /* write the scaling curve as SVG here */
+    const char *html;  /* write a page with all of it here */
     const char *trace; /* write a Chrome/Perfetto trace for the last number of nodes here */
     FILE *show;        /* table or JSON */
     FILE *progress;    /* what is being simulated; NULL: silence */

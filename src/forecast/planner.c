@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "forecast/page.h"
 #include "forecast/plot.h"
 #include "format/file.h"
 
@@ -192,6 +193,7 @@ static tutti_status answer(tutti_planner *p)
     if (o->show && o->json) TUTTI_TRY(tutti_planner_print_json(p, o->show));
     if (o->show && !o->json) tutti_planner_print(p, o->show);
     if (o->plot) TUTTI_TRY(tutti_planner_plot(p, o->plot));
+    if (o->html) TUTTI_TRY(tutti_forecast_page_save(p, NULL, o->html));
     return o->save ? save_plan(p) : TUTTI_OK;
 }
 
@@ -199,6 +201,7 @@ tutti_status tutti_plan_show(const tutti_planner_options *options)
 {
     tutti_planner *p = NULL;
     TUTTI_TRY(tutti_plot_check(options->plot));
+    TUTTI_TRY(tutti_forecast_page_check(options->html));
     TUTTI_TRY(tutti_file_check_place(options->save));
     TUTTI_TRY(tutti_planner_open(&p, options));
     const tutti_status s = answer(p);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "forecast/page.h"
 #include "forecast/plot.h"
 #include "format/file.h"
 
@@ -86,6 +87,7 @@ static tutti_status answer(tutti_simulation *s)
     TUTTI_TRY(run(s, program));
     if (o->show && o->json) TUTTI_TRY(tutti_simulation_print_json(s, o->show));
     if (o->show && !o->json) tutti_simulation_print(s, o->show);
+    if (o->html) TUTTI_TRY(tutti_forecast_page_save(s->planner, s, o->html));
     return o->plot ? tutti_simulation_plot(s, o->plot) : TUTTI_OK;
 }
 
@@ -102,6 +104,7 @@ tutti_status tutti_simulate_show(const tutti_simulate_options *o)
     plan.overlap = o->overlap;
     plan.priority = o->priority;
     TUTTI_TRY(tutti_plot_check(o->plot));
+    TUTTI_TRY(tutti_forecast_page_check(o->html));
     TUTTI_TRY(tutti_file_check_place(o->trace));
     TUTTI_TRY(tutti_alloc(&s, 1, sizeof *s));
     s->options = o;

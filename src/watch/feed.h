@@ -37,7 +37,7 @@ void tutti_feed_close(tutti_feed **feed);
 tutti_status tutti_feed_read(tutti_feed *feed, size_t most, bool *changed) TUTTI_MUST_CHECK;
 
 /* How it is doing just now. */
-typedef struct tutti_standing {
+typedef struct tutti_outlook {
     tutti_run_state state;
     char why[512]; /* a sentence: "rank 1 ...", "SIGTERM: stopped at step 12, ..."; may be empty */
     int64_t step, steps; /* done, and of the whole run; steps 0: not known */
@@ -47,9 +47,9 @@ typedef struct tutti_standing {
     char best_split[8];
     double step_s, samples_per_s, left_s, silent_s; /* silent: since its files have changed */
     tutti_verdict slow;
-} tutti_standing;
+} tutti_outlook;
 
-void tutti_feed_stand(const tutti_feed *feed, tutti_standing *standing);
+void tutti_feed_stand(const tutti_feed *feed, tutti_outlook *standing);
 
 /* Its name: the directory as it was given. */
 const char *tutti_feed_name(const tutti_feed *feed);

@@ -5,7 +5,7 @@
 
 enum { DIGITS = 6 };
 
-static void put_standing(tutti_string *out, const tutti_standing *s)
+static void put_standing(tutti_string *out, const tutti_outlook *s)
 {
     tutti_json_field_string(out, "state", tutti_run_state_word(s->state));
     tutti_json_field_string(out, "why", s->why);
@@ -75,7 +75,7 @@ static void put_ranks(tutti_string *out, const tutti_feed *f)
 
 void tutti_feed_json(const tutti_feed *f, bool brief, tutti_string *out)
 {
-    tutti_standing standing;
+    tutti_outlook standing;
     tutti_feed_stand(f, &standing);
     tutti_string_append(out, "{", 1);
     tutti_json_field_string(out, "name", f->run);

@@ -18,7 +18,7 @@ tutti_status tutti_report_write(const char *const *runs, int count, const char *
     TUTTI_TRY(tutti_runs_open(&r, runs, count));
     tutti_status s = read_all(&r);
     if (s == TUTTI_OK) {
-        tutti_runs_json(&r, false, &json);
+        tutti_runs_json(&r, 0, &json);
         s = tutti_page_save(path, &json);
     }
     tutti_string_deinit(&json);

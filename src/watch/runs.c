@@ -72,11 +72,12 @@ static void put_feeds(tutti_string *out, const char *key, tutti_feed *const *fee
     tutti_string_append(out, "]", 1);
 }
 
-void tutti_runs_json(const tutti_runs *r, bool live, tutti_string *out)
+void tutti_runs_json(const tutti_runs *r, int64_t generation, tutti_string *out)
 {
     tutti_string_append(out, "{", 1);
     tutti_json_field_string(out, "kind", "runs");
-    tutti_json_field_int(out, "live", live);
+    tutti_json_field_int(out, "live", generation > 0);
+    tutti_json_field_int(out, "generation", generation);
     tutti_json_field_real(out, "at", tutti_feed_time(), 14);
     put_feeds(out, "runs", r->feeds, r->count, false);
     put_feeds(out, "earlier", r->earlier, r->earlier_count, true);

@@ -19,7 +19,7 @@ void tutti_runs_close(tutti_runs *runs); /* all zero is fine */
 /* Of each file at most about 'most' bytes. */
 tutti_status tutti_runs_read(tutti_runs *runs, size_t most, bool *changed) TUTTI_MUST_CHECK;
 
-/* Appends what the page shows; 'live': it may ask for more. */
-void tutti_runs_json(const tutti_runs *runs, bool live, tutti_string *out);
+/* Appends what the page shows; 'generation': of a page that may ask for more, 0 for a file. */
+void tutti_runs_json(const tutti_runs *runs, int64_t generation, tutti_string *out);
 
 #endif

@@ -61,14 +61,14 @@ static const tutti_event *last_event(const tutti_feed *f)
     return f->events.count ? &f->events.list[f->events.count - 1] : NULL;
 }
 
-static void judge_dead(const tutti_feed *f, tutti_standing *s)
+static void judge_dead(const tutti_feed *f, tutti_outlook *s)
 {
     const bool is_complete = s->steps > 0 ? s->step >= s->steps : f->layer_count > 0;
     s->state = is_complete ? TUTTI_RUN_DONE : TUTTI_RUN_FAILED;
     if (!is_complete) snprintf(s->why, sizeof s->why, "its process is gone, without a word");
 }
 
-static void judge(const tutti_feed *f, tutti_standing *s)
+static void judge(const tutti_feed *f, tutti_outlook *s)
 {
     if (f->events.ended) {
         s->state = f->events.code == 0 ? TUTTI_RUN_DONE : TUTTI_RUN_FAILED;
@@ -92,7 +92,7 @@ static int64_t begun_number(const tutti_feed *f, const char *key)
     return value > 0 ? value : 0;
 }
 
-static void find_best(const tutti_feed *f, tutti_standing *s)
+static void find_best(const tutti_feed *f, tutti_outlook *s)
 {
     for (int i = 0; i < f->evaluation_count; i++)
         if (!(f->evaluations[i].top1 <= s->best_top1)) {
@@ -101,19 +101,19 @@ static void find_best(const tutti_feed *f, tutti_standing *s)
         }
 }
 
-void tutti_feed_stand(const tutti_feed *f, tutti_standing *s)
+void tutti_feed_stand(const tutti_feed *f, tutti_outlook *s)
 {
     const double now = tutti_feed_time();
     const int64_t batch = begun_number(f, "batch");
-    *s = (tutti_standing){.step = f->series.last,
-                          .steps = begun_number(f, "steps"),
-                          .loss = f->loss,
-                          .top1 = f->top1,
-                          .best_top1 = NAN,
-                          .step_s = f->recent_s,
-                          .samples_per_s = f->recent_rate,
-                          .left_s = NAN,
-                          .slow = tutti_ranks_judge(f->ranks)};
+    *s = (tutti_outlook){.step = f->series.last,
+                         .steps = begun_number(f, "steps"),
+                         .loss = f->loss,
+                         .top1 = f->top1,
+                         .best_top1 = NAN,
+                         .step_s = f->recent_s,
+                         .samples_per_s = f->recent_rate,
+                         .left_s = NAN,
+                         .slow = tutti_ranks_judge(f->ranks)};
     s->silent_s = fmin(age_of(&f->metrics, now),
                        fmin(age_of(&f->ranks_file, now), age_of(&f->events_file, now)));
     if (!isfinite(s->silent_s)) s->silent_s = 0; /* it has only begun to open its data */

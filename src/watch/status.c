@@ -26,7 +26,7 @@ static void print_sparks(const tutti_series *series, FILE *out)
             fputs(blocks[(int)((values[i] - least) / (most - least) * 7.99)], out);
 }
 
-static void print_step(const tutti_standing *s, FILE *out)
+static void print_step(const tutti_outlook *s, FILE *out)
 {
     fprintf(out, "step %lld", (long long)s->step);
     if (s->steps)
@@ -34,7 +34,7 @@ static void print_step(const tutti_standing *s, FILE *out)
                 100 * (double)s->step / (double)s->steps);
 }
 
-static void print_line(const tutti_feed *feed, const tutti_standing *s, bool spark, FILE *out)
+static void print_line(const tutti_feed *feed, const tutti_outlook *s, bool spark, FILE *out)
 {
     char left[32];
     fprintf(out, "%s: %s, ", tutti_feed_name(feed), tutti_run_state_word(s->state));
@@ -54,7 +54,7 @@ static void print_line(const tutti_feed *feed, const tutti_standing *s, bool spa
 
 /* ---- for programs ---- */
 
-static void put_standing(tutti_string *t, const tutti_standing *s)
+static void put_standing(tutti_string *t, const tutti_outlook *s)
 {
     tutti_json_field_string(t, "state", tutti_run_state_word(s->state));
     tutti_json_field_string(t, "why", s->why);
@@ -73,7 +73,7 @@ static void put_standing(tutti_string *t, const tutti_standing *s)
     tutti_json_field_real(t, "slow_cost", s->slow.cost, DIGITS);
 }
 
-static tutti_status print_json(const tutti_feed *feed, const tutti_standing *s, FILE *out)
+static tutti_status print_json(const tutti_feed *feed, const tutti_outlook *s, FILE *out)
 {
     tutti_string t = {0};
     tutti_string_append(&t, "{", 1);
@@ -90,7 +90,7 @@ tutti_status tutti_run_status(const char *run, bool json, bool spark, FILE *out,
                               tutti_run_state *state)
 {
     tutti_feed *feed = NULL;
-    tutti_standing standing;
+    tutti_outlook standing;
     bool more = true;
     TUTTI_TRY(tutti_feed_open(&feed, run));
     tutti_status s = TUTTI_OK;

@@ -20,12 +20,27 @@ tutti_status tutti_tail_open(tutti_tail *t, const char *run, const char *name)
     return TUTTI_OK;
 }
 
+/* A line ends with a 0 as long as it is looked at: none reads on in the next. */
+static void cut_behind(tutti_tail *t)
+{
+    t->behind = t->rest.data[t->given];
+    t->rest.data[t->given] = 0;
+    t->cut = true;
+}
+
+static void join_again(tutti_tail *t)
+{
+    if (t->cut) t->rest.data[t->given] = t->behind;
+    t->cut = false;
+}
+
 static void let_go(tutti_tail *t)
 {
     if (t->fd >= 0) close(t->fd);
     t->fd = -1;
     t->at = 0;
     t->given = 0;
+    t->cut = false;
     t->skips = false;
     t->lines = t->damaged = 0;
     tutti_string_clear(&t->rest);
@@ -68,6 +83,7 @@ static void forget_given(tutti_tail *t)
 
 bool tutti_tail_read(tutti_tail *t, size_t most, bool *anew)
 {
+    join_again(t);
     if (!is_there(t, anew)) return false;
     forget_given(t);
     char piece[PIECE];
@@ -95,6 +111,7 @@ static void give_up_line(tutti_tail *t)
 
 const char *tutti_tail_next(tutti_tail *t, size_t *length, int64_t *step)
 {
+    join_again(t);
     while (t->given < t->rest.length) {
         char *line = t->rest.data + t->given;
         char *end = memchr(line, '\n', t->rest.length - t->given);
@@ -105,7 +122,10 @@ const char *tutti_tail_next(tutti_tail *t, size_t *length, int64_t *step)
         t->skips = false;
         if (was_skipped) continue;
         t->lines++;
-        if (tutti_metrics_line_is_whole(line, *length, step)) return line;
+        if (tutti_metrics_line_is_whole(line, *length, step)) {
+            cut_behind(t);
+            return line;
+        }
         t->damaged++;
     }
     give_up_line(t);

@@ -20,7 +20,9 @@ typedef struct tutti_tail {
     off_t at;          /* bytes read */
     tutti_string rest; /* read, not given yet, from 'given' on */
     size_t given;
-    bool skips; /* to the end of a line that is too long */
+    char behind; /* what stood behind the line that was given last, where a 0 is now */
+    bool cut;    /* there is one */
+    bool skips;  /* to the end of a line that is too long */
     int64_t lines, damaged;
 } tutti_tail;
 

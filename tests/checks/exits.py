@@ -20,7 +20,7 @@ SHORT = ["train", NET, "--data", DATA, "--threads", 1, "--comm-core", "none", "-
 LONG = [*SHORT, "--steps", 1 << 30]
 
 # Options whose value is any name or path, so that no word is wrong.
-ANY_WORD = {"run", "save", "trace", "output", "plot", "weights", "rename", "resume"}
+ANY_WORD = {"run", "save", "html", "token", "trace", "output", "plot", "weights", "rename", "resume"}
 
 
 def needs(lab):
@@ -31,7 +31,8 @@ def needs(lab):
             "test": [NET, "--data", DATA, "--weights", run],
             "predict": [NET, "x.png", "--data", DATA, "--weights", run],
             "plan": ["lenet"], "simulate": ["lenet", "--nodes", 2], "info": [], "doctor": [],
-            "calibrate": [NET], "status": [run], "report": [run]}
+            "calibrate": [NET], "status": [run], "report": [run],
+            "watch": [run, "--port", 1]}
 
 
 def rank(job, number=0):

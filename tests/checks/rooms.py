@@ -26,7 +26,7 @@ BELOW = {
 # what the simulator may know: a step, not a run
 SIM = ["base", "kernel", "nn", "comm", "plan", "format", "step"]
 # header of the outside world: the only rooms that may include it
-OUTSIDE = {"mpi.h": ["comm"], "hwloc.h": ["base"], "omp.h": ["base"],
+OUTSIDE = {"mpi.h": ["comm"], "hwloc.h": ["base"], "omp.h": ["base"], "microhttpd.h": ["watch"],
            "immintrin.h": ["kernel"]}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
