@@ -11,7 +11,7 @@ class View {
     this.from = NaN; // NaN: all there is
     this.to = NaN;
     this.cursor = NaN;
-    this.smoothing = 0.3;
+    this.smoothing = 0.2;
     this.charts = [];
     this.onzoom = () => {};
   }
@@ -187,7 +187,7 @@ class Chart {
     this.drawGrid(g, f, w, h);
     g.save();
     g.beginPath();
-    g.rect(f.left, f.top - 2, f.right - f.left, f.bottom - f.top + 4);
+    g.rect(f.left - 6, f.top - 6, f.right - f.left + 12, f.bottom - f.top + 12);
     g.clip();
     for (const mark of this.marks) this.drawMark(g, f, mark);
     for (const line of this.lines) this.drawLine(g, f, line);

@@ -20,6 +20,8 @@ function readMeasured(raw) {
 }
 
 const PARTS = [["forward", "forward"], ["weights", "weight gradients"], ["data", "gradients by inputs"], ["exposed", "waiting for the exchange"]];
+const NORMS = ["batchnorm", "layernorm", "groupnorm", "layerscale"]; // drawn into what they follow
+const MOST_LINES = 24;
 const whole = (t) => (t ? PARTS.reduce((sum, [part]) => sum + (t[part] > 0 ? t[part] : 0), 0) : 0);
 
 // ---- times ----
@@ -27,10 +29,17 @@ const whole = (t) => (t ? PARTS.reduce((sum, [part]) => sum + (t[part] > 0 ? t[p
 const stack = (t, longest) => el("div", { class: "stack" }, PARTS.map(([part]) =>
   el("i", { style: { width: (100 * (t && t[part] > 0 ? t[part] : 0)) / longest + "%", background: `var(--${part})` } })));
 
-// rows: [{name, split, groups, measured, predicted}]; 'few' hides what hardly takes time.
-function layerTimes(title, rows, few, note) {
+// The longest, in their order.
+function longestOf(rows, count) {
+  const time = (r) => Math.max(whole(r.measured), whole(r.predicted));
+  const chosen = new Set([...rows].sort((a, b) => time(b) - time(a)).slice(0, count));
+  return rows.filter((r) => chosen.has(r));
+}
+
+// rows: [{name, split, groups, measured, predicted}]; of many layers the rest is folded away.
+function layerTimes(title, rows, note) {
   const longest = Math.max(...rows.map((r) => Math.max(whole(r.measured), whole(r.predicted))), 1e-12);
-  const shown = few ? rows.filter((r) => Math.max(whole(r.measured), whole(r.predicted)) >= 0.01 * longest) : rows;
+  const many = rows.length > MOST_LINES * 1.5;
   const measures = rows.some((r) => r.measured), predicts = rows.some((r) => r.predicted);
   const line = (r) => el("tr", {},
     el("td", { class: "w" }, r.name, " ", r.groups > 1 && r.split !== "data" ? el("span", { class: "chip " + r.split }, r.split) : null),
@@ -38,13 +47,15 @@ function layerTimes(title, rows, few, note) {
     measures ? el("td", { class: "r" }, r.measured ? seconds(whole(r.measured)) : DASH) : null,
     predicts ? el("td", { class: "r phone-off" }, r.predicted ? seconds(whole(r.predicted)) : DASH) : null,
     el("td", { class: "r phone-off" }, r.bytes > 0 ? bytes(r.bytes) : ""));
-  return [heading(title, el("div", { class: "legend" }, PARTS.map(([part, text]) =>
-      el("span", {}, el("i", { class: "box", style: { "--swatch": `var(--${part})` } }), text)))),
-    note ? el("p", { class: "lead" }, note) : null,
-    el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "layer"),
+  const table = (shown) => el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "layer"),
       el("th", {}, measures && predicts ? "measured, and below it predicted" : measures ? "measured" : "predicted"),
       measures ? el("th", { class: "r" }, "measured") : null, predicts ? el("th", { class: "r phone-off" }, "predicted") : null,
-      el("th", { class: "r phone-off" }, "sent"))), el("tbody", {}, shown.map(line)))];
+      el("th", { class: "r phone-off" }, "sent"))), el("tbody", {}, shown.map(line)));
+  return [heading(title, el("div", { class: "legend" }, PARTS.map(([part, text]) =>
+      el("span", {}, el("i", { class: "box", style: { "--swatch": `var(--${part})` } }), text)))),
+    ...(note ? [el("p", { class: "lead" }, note)] : []),
+    table(many ? longestOf(rows, MOST_LINES) : rows),
+    ...(many ? [el("details", {}, el("summary", {}, `all ${rows.length} layers; above, the ${MOST_LINES} that take longest`), table(rows))] : [])];
 }
 
 function layers(run) {
@@ -57,7 +68,7 @@ function layers(run) {
   }).filter((r) => whole(r.measured) > 0 || whole(r.predicted) > 0);
   if (!rows.length) return null;
   const note = run.measured.size ? null : "What was measured is known when the run ends.";
-  return card({ class: "wide" }, ...layerTimes("Layers, time of a step", rows, rows.length > 12, note));
+  return card({ class: "wide" }, ...layerTimes("Layers, time of a step", rows, note));
 }
 
 // ---- the net as a drawing ----
@@ -67,7 +78,7 @@ function foldLayers(list) {
   const home = [], boxes = [];
   list.forEach((layer, i) => {
     const inputs = layer.from.filter((f) => f >= 0 && f < i);
-    const follows = layer.from.length === 1 && inputs.length === 1 && !(layer.parameters > 0);
+    const follows = layer.from.length === 1 && inputs.length === 1 && (!(layer.parameters > 0) || NORMS.includes(layer.kind));
     if (follows && home[inputs[0]] !== undefined) {
       home[i] = home[inputs[0]];
       boxes[home[i]].also.push(layer.name);
@@ -86,7 +97,7 @@ const boxShade = (box) => (box.layer.parameters > 0
 // A stack of sheets: every rank has all of the layer and some samples. Cut: each has some features.
 function drawBox(box, x, middle, nodes) {
   const [c, h] = [box.out[0] || 1, box.out[1] || 1], l = box.layer;
-  const height = clamp(16 + 15 * Math.log2(Math.max(1, h)), 16, 132), width = clamp(6 + 3.2 * Math.log2(Math.max(1, c)), 8, 42);
+  const height = clamp(30 + 13 * Math.log2(Math.max(1, h)), 30, 132), width = clamp(6 + 3.2 * Math.log2(Math.max(1, c)), 8, 42);
   const shade = boxShade(box), out = [], learns = l.parameters > 0 && nodes > 1;
   const sheets = learns && l.split !== "model" ? Math.min(3, nodes) : 1;
   const cuts = learns && l.split !== "data" ? Math.min(4, Math.max(2, Math.round(nodes / Math.max(1, l.groups)))) : 1;
@@ -107,9 +118,12 @@ function netDrawing(list, nodes, sent) {
   const boxes = foldLayers(list).slice(0, 600), places = [], drawn = [];
   const skips = boxes.some((box, i) => box.from.some((f) => f >= 0 && f !== i - 1));
   const middle = skips ? 132 : 84, roomy = clamp(1040 / boxes.length - 60, 0, 56);
-  let x = 10 + roomy / 2;
+  let x = 10 + roomy / 2, taken = 0; // to the right end of the last label
   boxes.forEach((box, i) => {
+    const text = box.layer.name.slice(0, 16), half = text.length * 3.5;
+    x = Math.max(x, taken + half - 12);
     const picture = drawBox(box, x, middle, nodes), centre = x + picture.width / 2, b = sent(box);
+    taken = centre + half + 8;
     places.push({ left: x, right: x + picture.width, centre });
     for (const f of box.from) {
       const from = places[f];
@@ -121,12 +135,11 @@ function netDrawing(list, nodes, sent) {
       }
     }
     drawn.push(picture.node);
-    const text = box.layer.name.slice(0, 14), pitch = roomy + Math.max(picture.width + 26, box.layer.parameters > 0 || box.from.length > 1 ? text.length * 6.1 + 12 : 0);
     drawn.push(svg("text", { class: "name", x: centre, y: middle + 88, "text-anchor": "middle" }, text));
     if (box.layer.parameters > 0) drawn.push(svg("text", { x: centre, y: middle + 102, "text-anchor": "middle" }, shortly(box.layer.parameters)));
     if (b > 0) drawn.push(svg("text", { x: centre, y: middle + 116, "text-anchor": "middle", style: { fill: boxShade(box) } }, bytes(b)));
     places[i].centre = centre;
-    x += pitch;
+    x += roomy + picture.width + 26;
   });
   return svg("svg", { width: x + 30, height: middle + 122, viewBox: `0 0 ${x + 30} ${middle + 122}`, role: "img", "aria-label": "the layers of the net, from its input to its loss" }, drawn);
 }

@@ -80,8 +80,9 @@ class PlanPage {
     });
     const rows = list.map((l, i) => ({ name: l.name, split: l.split, groups: l.groups, measured: null, predicted: per.get(i) || null,
       bytes: per.get(i) ? per.get(i).bytes : NaN })).filter((row) => whole(row.predicted) > 0);
-    this.times.replaceChildren(...layerTimes(`Where the time of a step goes, on ${grouped(r.nodes)} nodes`, rows, rows.length > 14));
+    const on = r.nodes === 1 ? "one node" : grouped(r.nodes) + " nodes";
+    this.times.replaceChildren(...layerTimes(`Where the time of a step goes, on ${on}`, rows));
     this.drawing.replaceChildren(...netCard(list, r.nodes, (box) => (per.get(box.index) || {}).bytes,
-      `On ${grouped(r.nodes)} nodes. Height is the size of an image, width the number of channels. Below: parameters, and what a node sends for the layer in a step.`));
+      `On ${on}. Height is the size of an image, width the number of channels. Below: parameters, and what a node sends for the layer in a step.`));
   }
 }

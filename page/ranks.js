@@ -110,7 +110,7 @@ class Heat {
     g.fillStyle = colour("soft");
     g.textAlign = "right";
     g.textBaseline = "middle";
-    for (let l = 0; l < lines; l += every) g.fillText((every === 1 && lines <= 16 ? "rank " : "") + l * r.aLine, left - 10, (l + 0.5) * cell);
+    for (let l = 0; l < lines; l += every) g.fillText((every === 1 && lines <= 16 ? "rank " : "") + l * r.aLine, left - 10, Math.max(6, (l + 0.5) * cell));
     if (v && v.kind !== "even" && v.rank / r.aLine < lines) {
       g.fillStyle = colour("bad");
       g.beginPath();
@@ -183,12 +183,12 @@ class Heat {
 function memory(run) {
   if (!run.ranks || !run.ranks.memory.some((m) => m > 0)) return null;
   const all = run.ranks.memory, most = Math.max(...all.filter(known));
-  const shown = all.length <= 24 ? all.map((m, r) => [r, m])
-    : all.map((m, r) => [r, m]).sort((a, b) => b[1] - a[1]).slice(0, 16);
+  const shown = all.length <= 12 ? all.map((m, r) => [r, m])
+    : all.map((m, r) => [r, m]).sort((a, b) => b[1] - a[1]).slice(0, 8);
   const sum = all.reduce((total, m) => total + (m > 0 ? m : 0), 0);
   return card({}, heading("Memory"),
     el("p", { class: "lead" }, `${bytes(sum * 1048576)} in all`,
-      all.length > 1 ? `, at most ${bytes(most * 1048576)} on a rank` : "", all.length > 24 ? "; the 16 largest:" : "."),
+      all.length > 1 ? `, at most ${bytes(most * 1048576)} on a rank` : "", all.length > 12 ? "; the 8 largest:" : "."),
     el("table", {}, el("tbody", {}, shown.map(([r, m]) => el("tr", {},
       el("td", {}, "rank " + r), el("td", { class: "bars" }, el("div", { class: "stack" },
         el("i", { style: { width: (100 * m) / most + "%", background: "var(--c0)" } }))),

@@ -93,7 +93,7 @@ def make_hostile(path, rows=20000):
     said["hosts"] = [HOSTILE, 5, None]
     for i, layer in enumerate(said["layers"]):
         layer.update(name=HOSTILE + str(i), kind=HOSTILE, out=[1e300, -1, "x"], split=HOSTILE)
-    said["layers"] += [5, None, {"from": [99999, -7, "x"], "parameters": 1e999}, {}]
+    said["layers"] += [5, None, {"from": [99999, -7, "x"], "parameters": 1e308}, {}]
     with open(path / "metrics.jsonl", "wb") as f:
         for step in range(1, rows + 1):
             row = train_row(step, odd=step % 100 == 0)
@@ -109,7 +109,7 @@ def make_hostile(path, rows=20000):
         f.write(sealed({"step": 1, "phase": "ranks", "compute_us": [1e308, None, "x", -5]}))
         f.write(sealed({"step": 2, "phase": "ranks", "steps": -1, "compute_us": HOSTILE}))
     with open(path / "events.jsonl", "wb") as f:
-        f.write(event(0, **said).replace(b"Infinity", b"null"))
+        f.write(event(0, **said))
         f.write(event(5, event=HOSTILE, at=1e300, text=HOSTILE))
         f.write(event(6, event="confusion", classes=[HOSTILE] * 3, outputs=3, counts=["x"] * 9, split=HOSTILE))
         f.write(event(7, event="ended", at=None, text=HOSTILE, code=3))
