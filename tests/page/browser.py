@@ -37,6 +37,9 @@ class Browser:
                   "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         self.session = self._call("POST", "/session",
                                   {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        self._post("/url", url="about:blank")
+        time.sleep(0.5)
+        self.requests()  # of the browser's own first page
         return self
 
     def __exit__(self, *_):

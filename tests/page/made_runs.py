@@ -67,6 +67,7 @@ def make(path, steps=1000, of=None, ranks=4, slow=None, ended=True, seed=0):
         f.writelines(rank_row(s, width, ranks, slow) for s in range(width, steps + 1, width))
     with open(path / "events.jsonl", "wb") as f:
         f.write(event(0, **begun(of or steps, ranks)))
+        f.write(event(steps // 2, event="checkpoint", at=1.7e9 + 4, text="written"))
         f.write(event(steps // 2, event="warning", at=1.7e9 + 5, text="warning: something"))
         if ended:
             f.write(event(steps, event="confusion", at=1.7e9 + 9, split="test", outputs=3,
