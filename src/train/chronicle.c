@@ -21,6 +21,7 @@ struct tutti_chronicle {
     tutti_log own;                   /* of the journals: passes on, and is not written down */
     _Atomic(tutti_journal *) events; /* any thread may warn */
     atomic_llong step;               /* of the last news */
+    tutti_journal *events_file;      /* closed at the very end: a thread may be writing */
     tutti_journal *ranks;
     int size;
     int64_t steps_a_row;
@@ -42,7 +43,6 @@ tutti_status tutti_chronicle_create(tutti_chronicle **out, tutti_log log)
 tutti_status tutti_chronicle_open(tutti_chronicle *c, const char *run, int64_t done, int64_t steps,
                                   int ranks)
 {
-    tutti_journal *events = NULL;
     const int64_t kept = tutti_journal_cut(run, "ranks.jsonl", done);
     const int64_t rows = kept < TUTTI_CHRONICLE_ROWS ? (TUTTI_CHRONICLE_ROWS - kept + 1) / 2 : 1;
     c->size = ranks;
@@ -50,8 +50,8 @@ tutti_status tutti_chronicle_open(tutti_chronicle *c, const char *run, int64_t d
     atomic_store(&c->step, done);
     TUTTI_TRY(tutti_alloc(&c->sums, (size_t)ranks, sizeof *c->sums));
     TUTTI_TRY(tutti_journal_open(&c->ranks, run, "ranks.jsonl", &c->own));
-    TUTTI_TRY(tutti_journal_open(&events, run, "events.jsonl", &c->own));
-    atomic_store(&c->events, events);
+    TUTTI_TRY(tutti_journal_open(&c->events_file, run, "events.jsonl", &c->own));
+    atomic_store(&c->events, c->events_file);
     return TUTTI_OK;
 }
 
@@ -61,8 +61,7 @@ void tutti_chronicle_close(tutti_chronicle *c)
 {
     if (!c) return;
     if (c->gathered) write_row(c, atomic_load(&c->step));
-    tutti_journal *events = atomic_exchange(&c->events, NULL);
-    tutti_journal_close(&events);
+    atomic_store(&c->events, NULL);
     tutti_journal_close(&c->ranks);
 }
 
@@ -71,6 +70,7 @@ void tutti_chronicle_destroy(tutti_chronicle **chronicle)
     tutti_chronicle *c = *chronicle;
     if (!c) return;
     tutti_chronicle_close(c);
+    tutti_journal_close(&c->events_file);
     tutti_free(c->sums);
     tutti_string_deinit(&c->fields);
     tutti_free(c);
