@@ -75,7 +75,7 @@ void tutti_feed_close(tutti_feed **feed)
     tutti_tail_close(&f->ranks_file);
     tutti_tail_close(&f->events_file);
     tutti_ranks_destroy(&f->ranks);
-    tutti_events_clear(&f->events);
+    tutti_diary_clear(&f->events);
     tutti_free(f->run);
     tutti_free(f);
     *feed = NULL;
@@ -165,7 +165,7 @@ static void read_events(tutti_feed *f)
     size_t length;
     int64_t step;
     while ((line = tutti_tail_next(&f->events_file, &length, &step)))
-        tutti_events_add(&f->events, step, line, length);
+        tutti_diary_add(&f->events, step, line, length);
 }
 
 tutti_status tutti_feed_read(tutti_feed *f, size_t most, bool *changed)
@@ -178,7 +178,7 @@ tutti_status tutti_feed_read(tutti_feed *f, size_t most, bool *changed)
     if (anew) tutti_ranks_clear(f->ranks);
     TUTTI_TRY(read_ranks(f));
     *changed |= tutti_tail_read(&f->events_file, most, &anew);
-    if (anew) tutti_events_clear(&f->events);
+    if (anew) tutti_diary_clear(&f->events);
     read_events(f);
     TUTTI_TRY(tutti_string_status(&f->metrics.rest));
     TUTTI_TRY(tutti_string_status(&f->ranks_file.rest));

@@ -6,7 +6,7 @@
  *   scan.c       numbers out of their lines
  *   series.c     any number of steps in 2,048 buckets
  *   ranks.c      who was slow
- *   events.c     what happened when
+ *   diary.c      what happened when
  *   feed.c       all of it together, and how the run is doing
  *   feed_json.c  for the page
  *   status.c     for the terminal

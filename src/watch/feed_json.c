@@ -91,7 +91,7 @@ void tutti_feed_json(const tutti_feed *f, bool brief, tutti_string *out)
         put_layers(out, f);
         put_ranks(out, f);
         put_checkpoints(out, f);
-        tutti_events_json(out, &f->events);
+        tutti_diary_json(out, &f->events);
     }
     tutti_string_append(out, "}", 1);
 }

@@ -2,7 +2,7 @@
 #ifndef TUTTI_WATCH_PARTS_H
 #define TUTTI_WATCH_PARTS_H
 
-#include "watch/events.h"
+#include "watch/diary.h"
 #include "watch/feed.h"
 #include "watch/tail.h"
 
@@ -30,7 +30,7 @@ struct tutti_feed {
     tutti_tail metrics, ranks_file, events_file;
     tutti_series series;
     tutti_ranks *ranks;
-    tutti_events events;
+    tutti_diary events;
     tutti_evaluated evaluations[TUTTI_MOST_EVALUATIONS];
     int evaluation_count, evaluation_stride; /* of many every stride-th is kept */
     int64_t evaluations_seen;

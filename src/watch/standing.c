@@ -56,7 +56,7 @@ static double patience(const tutti_feed *f)
     return most;
 }
 
-static const tutti_event *last_event(const tutti_feed *f)
+static const tutti_entry *last_event(const tutti_feed *f)
 {
     return f->events.count ? &f->events.list[f->events.count - 1] : NULL;
 }

@@ -1,34 +1,34 @@
-#include "watch/events.h"
+#include "watch/diary.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 
-enum { TIME_DIGITS = 14, CHECKPOINTS_STAY = TUTTI_MOST_EVENTS / 4 };
+enum { TIME_DIGITS = 14, CHECKPOINTS_STAY = TUTTI_MOST_ENTRIES / 4 };
 
-void tutti_events_clear(tutti_events *e)
+void tutti_diary_clear(tutti_diary *e)
 {
     json_decref(e->begun);
     json_decref(e->confusion);
-    *e = (tutti_events){0};
+    *e = (tutti_diary){0};
 }
 
 /* ---- room ---- */
 
-static bool is_checkpoint(const tutti_event *event)
+static bool is_checkpoint(const tutti_entry *event)
 {
     return !strcmp(event->kind, "checkpoint");
 }
 
 /* Every other checkpoint goes; if that does not help, so does the oldest quarter. */
-static void make_room(tutti_events *e)
+static void make_room(tutti_diary *e)
 {
     int kept = 0, checkpoints = 0;
     for (int i = 0; i < e->count; i++)
         if (!is_checkpoint(&e->list[i]) || checkpoints++ % 2) e->list[kept++] = e->list[i];
     e->count = kept;
-    const int drop = kept > TUTTI_MOST_EVENTS - CHECKPOINTS_STAY ? CHECKPOINTS_STAY : 0;
+    const int drop = kept > TUTTI_MOST_ENTRIES - CHECKPOINTS_STAY ? CHECKPOINTS_STAY : 0;
     memmove(e->list, e->list + drop, (size_t)(kept - drop) * sizeof *e->list);
     e->count -= drop;
 }
@@ -51,7 +51,7 @@ static void keep(json_t **place, json_t *object)
     *place = json_incref(object);
 }
 
-static void note(tutti_events *e, const tutti_event *event, json_t *object)
+static void note(tutti_diary *e, const tutti_entry *event, json_t *object)
 {
     e->evaluating = !strcmp(event->kind, "evaluating") ? event->at : 0;
     e->ended = !strcmp(event->kind, "ended");
@@ -60,18 +60,18 @@ static void note(tutti_events *e, const tutti_event *event, json_t *object)
     if (!strcmp(event->kind, "confusion")) keep(&e->confusion, object);
 }
 
-void tutti_events_add(tutti_events *e, int64_t step, const char *line, size_t length)
+void tutti_diary_add(tutti_diary *e, int64_t step, const char *line, size_t length)
 {
     json_t *object = json_loadb(line, length, 0, NULL);
     const char *kind = json_string_value(json_object_get(object, "event"));
     if (kind) {
-        tutti_event event = {.step = step};
+        tutti_entry event = {.step = step};
         event.at = json_number_value(json_object_get(object, "at"));
         copy_text(event.kind, sizeof event.kind, kind);
         copy_text(event.text, sizeof event.text,
                   json_string_value(json_object_get(object, "text")));
         note(e, &event, object);
-        if (e->count == TUTTI_MOST_EVENTS) make_room(e);
+        if (e->count == TUTTI_MOST_ENTRIES) make_room(e);
         if (strcmp(kind, "evaluating") && strcmp(kind, "confusion")) e->list[e->count++] = event;
     }
     json_decref(object);
@@ -79,7 +79,7 @@ void tutti_events_add(tutti_events *e, int64_t step, const char *line, size_t le
 
 /* ---- out ---- */
 
-static void put_event(tutti_string *out, const tutti_event *event)
+static void put_event(tutti_string *out, const tutti_entry *event)
 {
     tutti_string_append(out, "{", 1);
     tutti_json_field_real(out, "at", event->at, TIME_DIGITS);
@@ -97,7 +97,7 @@ static void put_object(tutti_string *out, const char *key, const json_t *object)
     free(text);
 }
 
-void tutti_events_json(tutti_string *out, const tutti_events *e)
+void tutti_diary_json(tutti_string *out, const tutti_diary *e)
 {
     tutti_json_key(out, "events");
     tutti_string_append(out, "[", 1);
