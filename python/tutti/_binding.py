@@ -182,6 +182,7 @@ class tutti_planner_options(c.Structure):
         ("json", c.c_bool),
         ("save", c.c_char_p),
         ("plot", c.c_char_p),
+        ("html", c.c_char_p),
         ("show", c.c_void_p),
     ]
 
@@ -213,6 +214,7 @@ class tutti_simulate_options(c.Structure):
         ("straggler", c.c_double),
         ("json", c.c_bool),
         ("plot", c.c_char_p),
+        ("html", c.c_char_p),
         ("trace", c.c_char_p),
         ("show", c.c_void_p),
         ("progress", c.c_void_p),
@@ -325,6 +327,18 @@ class tutti_question(c.Structure):
     ]
 
 
+class tutti_watch_options(c.Structure):
+    _fields_ = [
+        ("runs", c.c_void_p),
+        ("count", c.c_int),
+        ("port", c.c_int),
+        ("bind", c.c_char_p),
+        ("token", c.c_char_p),
+        ("show", c.c_void_p),
+        ("log", tutti_log),
+    ]
+
+
 class tutti_step_news(c.Structure):
     _fields_ = [
         ("step", c.c_int64),
@@ -416,6 +430,11 @@ FUNCTIONS = {
     "tutti_test": (c.c_int, [c.c_void_p, c.c_void_p]),
     "tutti_predict": (c.c_int, [c.c_void_p, c.c_void_p]),
     "tutti_version": (c.c_char_p, []),
+    "tutti_run_state_word": (c.c_char_p, [c.c_int]),
+    "tutti_run_state_exit_code": (c.c_int, [c.c_int]),
+    "tutti_run_status": (c.c_int, [c.c_char_p, c.c_bool, c.c_bool, c.c_void_p, c.c_void_p]),
+    "tutti_report_write": (c.c_int, [c.c_void_p, c.c_int, c.c_char_p]),
+    "tutti_watch": (c.c_int, [c.c_void_p]),
     "tutti_session_create": (c.c_int, [c.c_void_p, c.c_void_p]),
     "tutti_session_destroy": (None, [c.c_void_p]),
     "tutti_session_rank": (c.c_int, [c.c_void_p]),

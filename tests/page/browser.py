@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -55,8 +56,11 @@ class Browser:
             f"http://127.0.0.1:{self.port}{path}", method=method,
             data=json.dumps(body).encode() if body is not None else None,
             headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=180) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=180) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as refusal:
+            raise AssertionError(refusal.read().decode()[:1000]) from None
 
     def _post(self, path, **body):
         return self._call("POST", f"/session/{self.session}{path}", body)
