@@ -29,7 +29,7 @@ const svg = (tag, attributes, ...children) =>
 
 // ---- numbers for people ----
 
-const DASH = "\u2013", TIMES = "\u00d7", THIN = "\u2009", DOT = " \u00b7 ";
+const DASH = "\u2013", TIMES = "\u00d7", THIN = "\u202f", DOT = " \u00b7 ";
 const grouped = (x) => (known(x) ? Math.round(x).toLocaleString("en-US") : DASH);
 const digits = (x, n) => (known(x) ? Number(x.toPrecision(n)).toString() : DASH);
 const percent = (x, n = 1) => (known(x) ? (100 * x).toFixed(n) + THIN + "%" : DASH);
