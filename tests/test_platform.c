@@ -268,13 +268,15 @@ static void what_decides_the_time_is_in_the_key(void **state)
     (void)state;
     char plain[TUTTI_LAYER_KEY], other[TUTTI_LAYER_KEY];
     key_of("pad=1", plain);
-    assert_string_equal(plain, "conv 64x9x9 64x9x9 3x3/1");
+    assert_string_equal(plain, "conv 64x9x9 64x9x9 3x3/1,winograd-2x2");
     key_of("pad=1 groups=32", other);
     assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1,g32");
     key_of("pad=2 dilation=2", other);
     assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1,d2x2");
     key_of("pad=1 stride=1x2", other);
     assert_string_equal(other, "conv 64x9x9 64x9x5 3x3/1x2");
+    key_of("pad=1 algorithm=direct", other);
+    assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1");
     key_of("pad=1 nobias init=he relu", other);
     assert_string_equal(other, plain);
 }

@@ -74,6 +74,8 @@ typedef struct tutti_train_options {
     int grains;           /* leaves of the sum over samples, a power of two; 0: by the batch size */
     const char *bn_group; /* samples that batchnorm layers take together: "32", "all"; NULL or */
                           /* "net": as the net says */
+    const char *conv;     /* "direct", "winograd-2x2", "winograd-4x4": how 3x3 convolutions are */
+                          /* computed whose text does not say; NULL or "auto": the usual way */
     int shuffle;          /* 0: the order of the data set in every epoch [1] */
     int augment;          /* 0: training samples look like test samples [1] */
     int dropout;          /* 0: dropout and stochastic depth do nothing, for comparisons [1] */

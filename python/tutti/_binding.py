@@ -262,6 +262,7 @@ class tutti_train_options(c.Structure):
         ("seed", c.c_int64),
         ("grains", c.c_int),
         ("bn_group", c.c_char_p),
+        ("conv", c.c_char_p),
         ("shuffle", c.c_int),
         ("augment", c.c_int),
         ("dropout", c.c_int),

@@ -56,8 +56,7 @@ tutti_conv_algorithm tutti_conv_takes(const tutti_conv_shape *s)
     if (s->algorithm != TUTTI_CONV_AUTO) return s->algorithm;
     const bool pays = s->c >= LEAST_CHANNELS && s->k >= LEAST_CHANNELS &&
                       tutti_conv_out_h(s) >= LEAST_SIZE && tutti_conv_out_w(s) >= LEAST_SIZE;
-    const tutti_conv_algorithm best = TUTTI_CONV_WINOGRAD_2X2;
-    return pays && tutti_conv_may(s, best) ? best : TUTTI_CONV_DIRECT;
+    return pays && tutti_conv_may(s, TUTTI_CONV_USUAL) ? TUTTI_CONV_USUAL : TUTTI_CONV_DIRECT;
 }
 
 double tutti_conv_effort(const tutti_conv_shape *shape)

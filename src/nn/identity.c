@@ -38,7 +38,14 @@ enum { LINE = 512 };
 
 /* Options that came when there were checkpoints already: nets that do not use them keep their
  * hash. */
-static const char *const later[] = {"pad-end", "ceil", "exclude-pad", "size", "weight", NULL};
+static const char *const later[] = {"pad-end", "ceil",   "exclude-pad", "size",
+                                    "weight",  "linear", "algorithm",   NULL};
+
+/* An algorithm moves last digits, not what a net answers. */
+static bool counts(const tutti_key *key, bool trains)
+{
+    return trains || strcmp(key->name, "algorithm") != 0;
+}
 
 static bool is_unused(const tutti_key *key, const tutti_kind *kind, const void *options)
 {
@@ -73,7 +80,8 @@ static void hash_layer(tutti_hash *hash, const tutti_net *net, const tutti_layer
     tutti_hash_add(hash, line, (size_t)n);
     if (kind->argument.name) hash_key(hash, &kind->argument, l->options);
     for (const tutti_key *key = kind->keys; key && key->name; key++)
-        if (!is_unused(key, kind, l->options)) hash_key(hash, key, l->options);
+        if (counts(key, trains) && !is_unused(key, kind, l->options))
+            hash_key(hash, key, l->options);
     for (int i = 0; i < l->input_count; i++) {
         n = snprintf(line, LINE, " <%d", l->from[i]);
         tutti_hash_add(hash, line, (size_t)n);
@@ -116,6 +124,13 @@ void tutti_net_regroup(tutti_net *net, int samples)
 {
     for (int i = 0; i < net->layer_count; i++)
         if (net->layers[i].kind->regroup) net->layers[i].kind->regroup(&net->layers[i], samples);
+}
+
+void tutti_net_convolve(tutti_net *net, int algorithm)
+{
+    for (int i = 0; i < net->layer_count; i++)
+        if (net->layers[i].kind->convolve)
+            net->layers[i].kind->convolve(&net->layers[i], algorithm);
 }
 
 void tutti_net_still(tutti_net *net)

@@ -219,6 +219,10 @@ void tutti_net_regroup(tutti_net *net, int samples);
  * copied. */
 tutti_status tutti_net_take_loss(tutti_net *net, const tutti_own_loss *loss) TUTTI_MUST_CHECK;
 
+/* The algorithm (kernel/conv.h) of all convolutions whose text names none and that one of
+ * Winograd's pays for. */
+void tutti_net_convolve(tutti_net *net, int algorithm);
+
 /* Takes the noise out of training: dropout and the like no longer do anything. */
 void tutti_net_still(tutti_net *net);
 

@@ -61,7 +61,8 @@ typedef struct tutti_pass_seconds {
     double forward, weights, data;
 } tutti_pass_seconds;
 
-/* What identifies a layer's work, as text: "conv 64x112x112 128x112x112 3x3/1". */
+/* What identifies a layer's work, as text: "conv 64x112x112 128x112x112 3x3/1", with
+ * ",winograd-4x4" where that is how it is computed. */
 enum { TUTTI_LAYER_KEY = 128, TUTTI_HERE_NAME = 48 };
 typedef struct tutti_layer_rate {
     char key[TUTTI_LAYER_KEY];

@@ -45,6 +45,7 @@ static const row rows[] = {
     {"eval-weights",     TEXT,   O(eval_weights),     S(eval_weights), 0, 0, true},
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
     {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
+    {"conv",             TEXT,   O(conv),             S(conv),       0, 0, false},
     {"freeze",           TEXT,   O(freeze),           S(freeze),     0, 0, false},
     {"lr-scale",         TEXT,   O(lr_scale),         S(lr_scale),   0, 0, true},
     {"shuffle",          SWITCH, O(shuffle),          S(shuffle),    0, 0, false},
@@ -70,10 +71,15 @@ static const row *find_row(const char *name)
 
 /* Options that checkpoints of earlier versions do not know, and what they did. */
 static const tutti_state_option younger[] = {
-    {"patience", "0"},     {"label-smoothing", "0"},
-    {"class-weights", ""}, {"class-weights-hash", "none"},
-    {"freeze", ""},        {"lr-scale", ""},
-    {"ema", "0"},          {"eval-weights", "ema"},
+    {"patience", "0"},
+    {"label-smoothing", "0"},
+    {"class-weights", ""},
+    {"class-weights-hash", "none"},
+    {"freeze", ""},
+    {"lr-scale", ""},
+    {"ema", "0"},
+    {"eval-weights", "ema"},
+    {"conv", "winograd-2x2"},
 };
 enum { YOUNGER = sizeof younger / sizeof *younger };
 

@@ -166,6 +166,7 @@ static tutti_status open_net(tutti_run *run, bool evaluates_only)
     if (run->options->own_loss) TUTTI_TRY(take_loss(run));
     TUTTI_TRY(regroup(run));
     TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
+    tutti_run_convolve(run, evaluates_only);
     if (evaluates_only) return TUTTI_OK;
     TUTTI_TRY(tutti_net_scale_lr(run->net, run->settings.lr_scale));
     return tutti_net_freeze(run->net, run->settings.freeze);
@@ -321,7 +322,7 @@ static tutti_status open_loader(tutti_run *run)
 static tutti_status describe(tutti_run *run)
 {
     tutti_about_texts texts;
-    TUTTI_TRY(tutti_about_texts_init(&texts, run->net, run->data));
+    TUTTI_TRY(tutti_about_texts_init(&texts, run->net, run->settings.conv, run->data));
     const tutti_status s = tutti_keeper_describe(run->keeper, texts.list, texts.count);
     tutti_about_texts_deinit(&texts);
     return s;

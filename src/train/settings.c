@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "kernel/conv.h"
 #include "nn/model.h"
 
 enum { MOST_STEPS = 1 << 30 };
@@ -86,6 +87,21 @@ static tutti_status take_text(char *out, size_t size, const char *text, const ch
                       size - 1);
 }
 
+/* 'auto' is what it means today: a run that goes on keeps it. */
+static tutti_status take_algorithm(tutti_settings *out, const char *text)
+{
+    int i = 0;
+    while (tutti_conv_algorithm_words[i] && text && strcmp(tutti_conv_algorithm_words[i], text))
+        i++;
+    if (!tutti_conv_algorithm_words[i])
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--conv is direct, winograd-2x2, winograd-4x4 or auto, not '%.20s'",
+                          text);
+    if (i == TUTTI_CONV_AUTO) i = TUTTI_CONV_USUAL;
+    snprintf(out->conv, sizeof out->conv, "%s", tutti_conv_algorithm_words[i]);
+    return TUTTI_OK;
+}
+
 static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o)
 {
     TUTTI_TRY(
@@ -93,6 +109,7 @@ static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o
     TUTTI_TRY(take_text(out->warmup, sizeof out->warmup, o->warmup, "--warmup"));
     TUTTI_TRY(take_text(out->bn_group, sizeof out->bn_group, o->bn_group ? o->bn_group : "net",
                         "--bn-group"));
+    TUTTI_TRY(take_algorithm(out, o->conv));
     TUTTI_TRY(take_text(out->freeze, sizeof out->freeze, o->freeze, "--freeze"));
     TUTTI_TRY(take_text(out->lr_scale, sizeof out->lr_scale, o->lr_scale, "--lr-scale"));
     const char *which = o->eval_weights ? o->eval_weights : "ema";

@@ -20,6 +20,7 @@ typedef struct tutti_settings {
     char optimizer_text[TUTTI_OPTIMIZER_TEXT];
     bool decay_all, shuffle, augment, dropout, skip_bad;
     char bn_group[16];               /* as written; "net": as the net says */
+    char conv[16];                   /* one of tutti_conv_algorithm_words, never auto */
     char init[64], lr_schedule[256]; /* as written */
     char freeze[512], lr_scale[512]; /* likewise; "": as the net says */
     char warmup[TUTTI_SPAN_TEXT], checkpoint_text[TUTTI_SPAN_TEXT], eval_text[TUTTI_SPAN_TEXT];

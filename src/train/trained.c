@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "format/json.h"
+#include "kernel/conv.h"
 #include "train/run.h"
 
 tutti_status tutti_run_read_about(tutti_run *run, bool evaluates_only)
@@ -63,6 +64,14 @@ tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only)
         return tutti_fail(TUTTI_ARGUMENT, "NET is missing%s: name a net of the zoo, or a file",
                           evaluates_only ? ", and the weights do not tell" : "");
     return evaluates_only && run->about ? check_net(run) : TUTTI_OK;
+}
+
+void tutti_run_convolve(tutti_run *run, bool evaluates_only)
+{
+    const char *word = run->settings.conv;
+    if (evaluates_only && run->about) word = run->about->conv;
+    for (int i = TUTTI_CONV_DIRECT; tutti_conv_algorithm_words[i]; i++)
+        if (!strcmp(tutti_conv_algorithm_words[i], word)) tutti_net_convolve(run->net, i);
 }
 
 /* ---- the classes ---- */

@@ -1,11 +1,14 @@
 /* Convolution. */
 #include "nn/kinds/conv.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "nn/kinds/weights.h"
 #include "nn/kinds/window.h"
 
 typedef struct options {
-    int features, groups;
+    int features, groups, algorithm;
     bool linear;
     tutti_window window;
     tutti_weights weights;
@@ -23,6 +26,7 @@ static const tutti_key keys[] = {
     {"dilation", TUTTI_KEY_PAIR, offsetof(options, window.dilation), 1, 4096, false, NULL},
     {"groups", TUTTI_KEY_INT, offsetof(options, groups), 1, TUTTI_MAX_FEATURES, false, NULL},
     {"linear", TUTTI_KEY_BOOL, offsetof(options, linear), 0, 0, false, NULL},
+    TUTTI_ALGORITHM_KEY(options, algorithm),
     TUTTI_WEIGHTS_KEYS(options, weights),
     {.name = NULL}};
 // clang-format on
@@ -48,6 +52,7 @@ tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
         .pad_right = tutti_window_pad_end(w, 1),
         .groups = o->groups,
         .compact = layer->form == TUTTI_FORM_COMPACT,
+        .algorithm = (tutti_conv_algorithm)o->algorithm,
     };
 }
 
@@ -76,6 +81,35 @@ static tutti_status check(const tutti_layer *layer)
     return TUTTI_OK;
 }
 
+tutti_status tutti_conv_settle(tutti_layer *layer, const tutti_conv_shape *shape)
+{
+    if (!tutti_conv_may(shape, shape->algorithm))
+        return tutti_fail(TUTTI_SHAPE,
+                          "%s: algorithm=%s is for 3x3 kernels at stride 1, without dilation and "
+                          "groups, of an input that is no image of few channels: leave it out, or "
+                          "say direct",
+                          layer->name, tutti_conv_algorithm_words[shape->algorithm]);
+    layer->effort = tutti_conv_effort(shape);
+    return TUTTI_OK;
+}
+
+void tutti_conv_work(const tutti_window *window, const tutti_conv_shape *shape, char text[32])
+{
+    enum { ROOM = 32 };
+    const tutti_conv_algorithm algorithm = tutti_conv_takes(shape);
+    tutti_window_work(window, shape->groups, text);
+    const size_t used = strlen(text);
+    if (algorithm != TUTTI_CONV_DIRECT)
+        snprintf(text + used, ROOM - used, ",%s", tutti_conv_algorithm_words[algorithm]);
+}
+
+int tutti_conv_asked(const tutti_conv_shape *shape, int algorithm)
+{
+    const bool is_free = shape->algorithm == TUTTI_CONV_AUTO;
+    return is_free && tutti_conv_takes(shape) != TUTTI_CONV_DIRECT ? algorithm
+                                                                   : (int)shape->algorithm;
+}
+
 static tutti_status complete(tutti_net *net, tutti_layer *layer)
 {
     options *o = layer->options;
@@ -88,7 +122,7 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     layer->macs = (uint64_t)o->features * (uint64_t)channels * (uint64_t)(r * s) *
                   (uint64_t)layer->out.h * (uint64_t)layer->out.w;
     const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
-    layer->effort = tutti_conv_effort(&shape);
+    TUTTI_TRY(tutti_conv_settle(layer, &shape));
     const tutti_param weight = {
         .dim_count = o->linear ? 2 : 4,
         .dims = {o->features, channels, r, s},
@@ -99,7 +133,17 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
 static void work(const tutti_layer *layer, char text[32])
 {
     const options *o = layer->options;
-    tutti_window_work(&o->window, o->groups, text);
+    const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    tutti_conv_work(&o->window, &shape, text);
+}
+
+static void convolve(tutti_layer *layer, int algorithm)
+{
+    options *o = layer->options;
+    tutti_conv_shape shape = tutti_conv_layer_shape(layer);
+    o->algorithm = tutti_conv_asked(&shape, algorithm);
+    shape.algorithm = (tutti_conv_algorithm)o->algorithm;
+    layer->effort = tutti_conv_effort(&shape);
 }
 
 tutti_status tutti_conv_own(void **own, const tutti_conv_shape *shape, const tutti_setup *setup)
@@ -167,6 +211,7 @@ const tutti_kind tutti_kind_conv = {
     .takes_activation = true,
     .complete = complete,
     .work = work,
+    .convolve = convolve,
     .rate = "conv",
     .fuses_gate = true,
     .takes_gate = true,

@@ -8,7 +8,7 @@
 #include "nn/kinds/window.h"
 
 typedef struct options {
-    int features, groups;
+    int features, groups, algorithm;
     tutti_window window;
     int output_pad[2];
     tutti_weights weights;
@@ -26,6 +26,7 @@ static const tutti_key keys[] = {
     {"output-pad", TUTTI_KEY_PAIR, offsetof(options, output_pad), 0, 4096, false, NULL},
     {"dilation", TUTTI_KEY_PAIR, offsetof(options, window.dilation), 1, 4096, false, NULL},
     {"groups", TUTTI_KEY_INT, offsetof(options, groups), 1, TUTTI_MAX_FEATURES, false, NULL},
+    TUTTI_ALGORITHM_KEY(options, algorithm),
     TUTTI_WEIGHTS_KEYS(options, weights),
     {.name = NULL}};
 // clang-format on
@@ -51,7 +52,8 @@ static tutti_conv_shape adjoint(const tutti_layer *layer)
                               .pad_bottom = tutti_window_pad_end(w, 0),
                               .pad_left = w->pad[1],
                               .pad_right = tutti_window_pad_end(w, 1),
-                              .groups = o->groups};
+                              .groups = o->groups,
+                              .algorithm = (tutti_conv_algorithm)o->algorithm};
 }
 
 static tutti_status check(const options *o, const tutti_layer *layer)
@@ -104,7 +106,7 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     layer->macs = (uint64_t)layer->in.c * (uint64_t)features * (uint64_t)(r * s) *
                   (uint64_t)layer->in.h * (uint64_t)layer->in.w;
     const tutti_conv_shape shape = adjoint(layer);
-    layer->effort = tutti_conv_effort(&shape);
+    TUTTI_TRY(tutti_conv_settle(layer, &shape));
     const tutti_param weight = {
         .dim_count = 4,
         .dims = {layer->in.c, features, r, s},
@@ -115,7 +117,17 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
 static void work(const tutti_layer *layer, char text[32])
 {
     const options *o = layer->options;
-    tutti_window_work(&o->window, o->groups, text);
+    const tutti_conv_shape shape = adjoint(layer);
+    tutti_conv_work(&o->window, &shape, text);
+}
+
+static void convolve(tutti_layer *layer, int algorithm)
+{
+    options *o = layer->options;
+    tutti_conv_shape shape = adjoint(layer);
+    o->algorithm = tutti_conv_asked(&shape, algorithm);
+    shape.algorithm = (tutti_conv_algorithm)o->algorithm;
+    layer->effort = tutti_conv_effort(&shape);
 }
 
 /* ---- running ---- */
@@ -164,6 +176,7 @@ const tutti_kind tutti_kind_deconv = {
     .takes_activation = true,
     .complete = complete,
     .work = work,
+    .convolve = convolve,
     .rate = "conv",
     .fuses_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS,

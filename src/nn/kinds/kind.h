@@ -111,7 +111,10 @@ struct tutti_kind {
     int (*group)(const tutti_layer *layer);
     void (*regroup)(tutti_layer *layer, int samples);
     void (*still)(tutti_layer *layer); /* takes noise out of training; NULL: it has none */
-    tutti_init init;                   /* of an activation: what suits the weights before it */
+    /* Takes this algorithm (tutti_conv_algorithm) where its text names none and one of Winograd's
+     * pays. NULL: it convolves nothing. */
+    void (*convolve)(tutti_layer *layer, int algorithm);
+    tutti_init init; /* of an activation: what suits the weights before it */
     bool is_loss;
 
     /* ---- how it may be run ---- */
