@@ -268,7 +268,7 @@ static void what_decides_the_time_is_in_the_key(void **state)
     (void)state;
     char plain[TUTTI_LAYER_KEY], other[TUTTI_LAYER_KEY];
     key_of("pad=1", plain);
-    assert_string_equal(plain, "conv 64x9x9 64x9x9 3x3/1,winograd-2x2");
+    assert_string_equal(plain, "conv 64x9x9 64x9x9 3x3/1,winograd-4x4");
     key_of("pad=1 groups=32", other);
     assert_string_equal(other, "conv 64x9x9 64x9x9 3x3/1,g32");
     key_of("pad=2 dilation=2", other);

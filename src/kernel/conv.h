@@ -31,7 +31,7 @@ typedef enum tutti_conv_algorithm {
     TUTTI_CONV_DIRECT,
     TUTTI_CONV_WINOGRAD_2X2,
     TUTTI_CONV_WINOGRAD_4X4,
-    TUTTI_CONV_USUAL = TUTTI_CONV_WINOGRAD_2X2 /* what AUTO takes where Winograd's pays */
+    TUTTI_CONV_USUAL = TUTTI_CONV_WINOGRAD_4X4 /* what AUTO takes where Winograd's pays */
 } tutti_conv_algorithm;
 
 /* Their words, in this order, then NULL. */

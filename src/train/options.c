@@ -227,6 +227,13 @@ tutti_status tutti_options_take(tutti_train_options *options, const tutti_state 
     return TUTTI_OK;
 }
 
+/* Versions of the arithmetic whose bits this one makes as well: from 1 to 2 only the usual --conv
+ * became another one, and a run keeps its own. */
+static bool makes_bits_of(const char *version)
+{
+    return !strcmp(version, "1");
+}
+
 /* ---- the same run? ---- */
 
 static tutti_status other_run(const char *path, const char *name, const char *was, const char *is)
@@ -266,7 +273,9 @@ tutti_status tutti_kept_compare(const tutti_kept *now, const tutti_state *was, c
         const char *text = value_of(was, is->name, own);
         if (!text) return not_said(path, is->name, NULL);
         if (!strcmp(text, is->value)) continue;
-        if (!r || !r->may_change) return other_run(path, is->name, text, is->value);
+        const bool may_change =
+            r ? r->may_change : !strcmp(is->name, arithmetic_name) && makes_bits_of(text);
+        if (!may_change) return other_run(path, is->name, text, is->value);
         if (used < size)
             used += (size_t)snprintf(note + used, size - used, "%s%s %s -> %s", used ? ", " : "",
                                      is->name, text, is->value);

@@ -24,7 +24,7 @@ FULL = "--full" in sys.argv
 FILTER = sys.argv[sys.argv.index("--filter") + 1] if "--filter" in sys.argv else ""
 FILES = ("model.safetensors", "optimizer.safetensors")
 SPREADS = [(1, "data"), (3, "data"), (3, "model")]  # ranks, plan
-# net: batch size, steps, and how make check spreads it, with the best kernels
+# net, and options of the run: batch size, steps, and how make check spreads it, with the best kernels
 NETS = {
     "lenet": (8, 20, SPREADS),
     "cifar-vgg": (8, 20, SPREADS[2:]),
@@ -32,6 +32,11 @@ NETS = {
     "alexnet": (4, 2, SPREADS[1:2]),
     "overfeat-fast": (4, 2, SPREADS[:1]),
     "vgg-a": (4, 2, SPREADS[:1]),
+    # as all were in version 1 of the arithmetic
+    "cifar-vgg --conv winograd-2x2": (8, 20, SPREADS[:1]),
+    "alexnet --conv winograd-2x2": (4, 2, []),
+    "overfeat-fast --conv winograd-2x2": (4, 2, []),
+    "vgg-a --conv winograd-2x2": (4, 2, []),
 }
 
 # Their recipes were completed after their bits had been recorded: what they are recorded with, instead
@@ -74,11 +79,13 @@ def text_of(folder, net):
 
 def sums(folder, net, ranks, plan, env):
     batch, steps, _ = NETS[net]
-    run = runs.train(TUTTI, folder / "run", ranks, text_of(folder, net), "--data", "synthetic", "--batch-size",
+    name, *words = net.split()
+    run = runs.train(TUTTI, folder / "run", ranks, text_of(folder, name), *words, "--data",
+                     "synthetic", "--batch-size",
                      str(batch), "--steps", str(steps), "--grains", "4", "--threads",
                      "2" if ranks == 1 else "1", "--plan", plan, "--eval-every", "never",
                      "--lr", "0.01", "--lr-schedule", "fixed", "--warmup", "0steps",
-                     *BEFORE.get(net, []),
+                     *BEFORE.get(name, []),
                      env=env, timeout=3600)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(pool.map(sum_of, (run / "latest" / name for name in FILES)))
@@ -88,7 +95,7 @@ def sums(folder, net, ranks, plan, env):
 
 
 def recorded():
-    lines = (line.split() for line in RECORD.read_text().splitlines())
+    lines = (line.split(maxsplit=1) for line in RECORD.read_text().splitlines())
     return {name: value for value, name in lines}
 
 
