@@ -15,7 +15,9 @@ small deviations, so that even a perfect program is off by 1e-7 in one net and b
 number fits all; but PyTorch's own single precision measures it, for the same weights and samples. Both
 err at random, by sums of as many terms in other orders: one chain errs by the root of its length, a
 sum in blocks by less, Winograd's tiles by up to twice a chain. So neither should be far ahead: four
-times PyTorch's error is allowed, or 1e-6, some units in the last place, where that is less.
+times PyTorch's error is allowed. Where a net makes little of rounding (VGG's without
+normalisation), that of the longest chain shows, which PyTorch adds in blocks: the root of VGG's 25088
+terms in units of 2^-24, 9.4e-6, is allowed, too.
 
 That comparison is blind where a function has a kink: a ReLU's input of 1e-8 may well be -1e-8
 elsewhere, both rightly, and a gradient then goes another way, which no rounding bounds. Of the
@@ -49,7 +51,8 @@ import torch_to_net  # noqa: E402
 import torchvision_models  # noqa: E402
 from read_safetensors import read  # noqa: E402
 
-OUTPUTS, PARAMETERS, OWN, DRAWS = 1e-5, 1e-6, 4, 6
+OUTPUTS, PARAMETERS, OWN, DRAWS = 1e-5, 25088**0.5 / 2**24, 4, 6
+TIE = 1e-4  # an error of PyTorch's beyond this is a tie, no rounding: that draw says nothing
 SAMPLES = 4
 SIZES = {"inception_v3": 96}  # the smallest images it takes are of 75
 
@@ -267,7 +270,8 @@ class Errors:
         self.own = reference.own
 
     def good(self):
-        return self.outputs <= OUTPUTS and self.parameters <= max(PARAMETERS, OWN * self.own)
+        rounding = OWN * self.own if self.own <= TIE else 0
+        return self.outputs <= OUTPUTS and self.parameters <= max(PARAMETERS, rounding)
 
     def __str__(self):
         return (f"outputs {self.outputs:.1e}, parameters {self.parameters:.1e} ({self.tensor}), "
