@@ -137,31 +137,48 @@ size_t tutti_weight_torch_count(const tutti_weight_shape *shape)
     return (size_t)shape->k * (size_t)shape->c * taps_of(shape);
 }
 
-int64_t tutti_weight_torch_index(const tutti_weight_shape *shape, size_t at)
+/* Sixteen neighbours in ours: output channels of one input channel and tap. In torch's the first is
+ * number 'torch', the next ones follow at a distance of 'step'; the last ones may be padding. */
+typedef struct weight_line {
+    size_t torch, step;
+    int lanes; /* that exist */
+} weight_line;
+
+static weight_line line_of(const tutti_weight_shape *shape, size_t line)
 {
     const size_t taps = taps_of(shape), run = shape->compact ? (size_t)shape->c : B;
-    const size_t lane = at % B, row = at / B % run, tap = at / B / run % taps;
-    const size_t outer = at / B / run / taps, runs = stored_c(shape) / run;
-    const size_t c = outer % runs * run + row, k = outer / runs * B + lane;
-    if (k >= (size_t)shape->k || c >= (size_t)shape->c) return -1;
-    return (int64_t)((k * (size_t)shape->c + c) * taps + tap);
+    const size_t row = line % run, tap = line / run % taps;
+    const size_t outer = line / run / taps, runs = stored_c(shape) / run;
+    const size_t c = outer % runs * run + row, k = outer / runs * B, step = (size_t)shape->c * taps;
+    return (weight_line){.torch = k * step + c * taps + tap,
+                         .step = step,
+                         .lanes = c < (size_t)shape->c ? min_int(B, shape->k - (int)k) : 0};
+}
+
+int64_t tutti_weight_torch_index(const tutti_weight_shape *shape, size_t at)
+{
+    const weight_line line = line_of(shape, at / B);
+    const size_t lane = at % B;
+    return (int)lane < line.lanes ? (int64_t)(line.torch + lane * line.step) : -1;
 }
 
 void tutti_strip_from_torch(const tutti_weight_shape *shape, size_t begin, size_t end,
                             const float *torch, float *strip)
 {
-    for (size_t at = begin; at < end; at++) {
-        const int64_t index = tutti_weight_torch_index(shape, at);
-        strip[at - begin] = index < 0 ? 0.0f : torch[index];
+    for (size_t at = begin; at < end;) {
+        const weight_line line = line_of(shape, at / B);
+        for (size_t lane = at % B; lane < B && at < end; lane++, at++)
+            strip[at - begin] = (int)lane < line.lanes ? torch[line.torch + lane * line.step] : 0;
     }
 }
 
 void tutti_strip_to_torch(const tutti_weight_shape *shape, size_t begin, size_t end,
                           const float *strip, float *torch)
 {
-    for (size_t at = begin; at < end; at++) {
-        const int64_t index = tutti_weight_torch_index(shape, at);
-        if (index >= 0) torch[index] = strip[at - begin];
+    for (size_t at = begin; at < end;) {
+        const weight_line line = line_of(shape, at / B);
+        for (size_t lane = at % B; lane < B && at < end; lane++, at++)
+            if ((int)lane < line.lanes) torch[line.torch + lane * line.step] = strip[at - begin];
     }
 }
 
