@@ -104,6 +104,14 @@ check-page: all
 	@tools/setup page
 	@tests/page/check.py $(BUILD)/tutti $(if $(PICTURES),--pictures $(PICTURES))
 
+# Models of ONNX, in an environment of their own: ONNX's node tests, and what PyTorch's exporters write of
+# torchvision's nets, in, through a step of training, and out again. Half an hour.
+check-onnx: all
+	@tools/venv $(VENV)-onnx torch==2.13.0 numpy pillow onnx==1.19.1 onnxscript==0.7.2 onnxruntime==1.31.1
+	@$(VENV)-onnx/bin/pip install --quiet --no-deps torchvision==0.28.0
+	@$(VENV)-onnx/bin/python tests/onnx/nodes.py $(BUILD)/tutti $(BUILD)/tests/net_outputs
+	@$(VENV)-onnx/bin/python tests/check_onnx.py $(BUILD)/tutti $(BUILD)/tests/net_outputs
+
 # On arm64, by cross compiler and QEMU: the unit tests, and a training that must leave the same bytes
 # as here. Takes a quarter of an hour.
 check-arm64: setup all
@@ -155,7 +163,7 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB) $(VENV) $(VENV)-python
+	@rm -rf $(BUILD) $(SAN) $(TSAN) $(FUZZ) $(MPICH) $(AVX512) $(ARM64) $(ARM64)-root $(DEB) $(VENV) $(VENV)-onnx $(VENV)-python
 
 setup:
 	@tools/setup
@@ -167,4 +175,4 @@ $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD)
 
-.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-page check-python check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo
+.PHONY: all demo deb check check-arm64 check-avx512 check-bits check-faults check-mpich check-onnx check-page check-python check-random check-san check-scaling check-slurm check-torch check-tsan fuzz bench bench-plan bench-sim fmt install clean setup setup-demo

@@ -27,7 +27,7 @@ _tutti()
         words="$(_tutti_options "$1" "$verb") --help"
     elif [ "$verb" = --list ]; then
         words="nets platforms data"
-    elif [ "$COMP_CWORD" = 2 ] && [[ ! $verb =~ ^(predict|status|report|watch)$ ]]; then
+    elif [ "$COMP_CWORD" = 2 ] && [[ ! $verb =~ ^(predict|import|export|status|report|watch)$ ]]; then
         words=$("$1" --list nets 2>/dev/null)
     else
         words=$(_tutti_values "$1" "$verb" "$before")

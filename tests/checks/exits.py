@@ -20,7 +20,8 @@ SHORT = ["train", NET, "--data", DATA, "--threads", 1, "--comm-core", "none", "-
 LONG = [*SHORT, "--steps", 1 << 30]
 
 # Options whose value is any name or path, so that no word is wrong.
-ANY_WORD = {"run", "save", "html", "token", "trace", "output", "plot", "weights", "rename", "resume"}
+ANY_WORD = {"run", "save", "html", "token", "trace", "output", "plot", "weights", "rename", "resume",
+            "classes", "onnx"}
 
 
 def needs(lab):
@@ -32,7 +33,8 @@ def needs(lab):
             "predict": [NET, "x.png", "--data", DATA, "--weights", run],
             "plan": ["lenet"], "simulate": ["lenet", "--nodes", 2], "info": [], "doctor": [],
             "calibrate": [NET], "status": [run], "report": [run],
-            "watch": [run, "--port", 1]}
+            "watch": [run, "--port", 1], "import": ["x.onnx", "--output", "x"],
+            "export": [run]}
 
 
 def rank(job, number=0):

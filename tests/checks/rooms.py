@@ -20,6 +20,7 @@ BELOW = {
     "machine": ["base", "kernel", "nn", "comm", "plan", "format", "step"],
     "watch": ["base", "kernel", "nn", "plan", "format", "checkpoint"],
     "forecast": ["base", "kernel", "nn", "plan", "format", "watch"],
+    "interchange": ["base", "kernel", "nn", "format", "checkpoint"],
     "train": ["base", "kernel", "nn", "comm", "plan", "data", "format", "step", "checkpoint",
               "machine", "watch"],
 }
