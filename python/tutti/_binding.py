@@ -145,6 +145,48 @@ class tutti_ranks_options(c.Structure):
     ]
 
 
+class tutti_import_options(c.Structure):
+    _fields_ = [
+        ("model", c.c_char_p),
+        ("output", c.c_char_p),
+        ("input", tutti_shape),
+        ("classes", c.c_char_p),
+        ("mean", c.c_char_p),
+        ("std", c.c_char_p),
+        ("log", tutti_log),
+    ]
+
+
+class tutti_import_result(c.Structure):
+    _fields_ = [
+        ("layers", c.c_int),
+        ("tensors", c.c_int),
+    ]
+
+
+class tutti_operator_info(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("becomes", c.c_char_p),
+        ("limits", c.c_char_p),
+    ]
+
+
+class tutti_export_options(c.Structure):
+    _fields_ = [
+        ("net", c.c_char_p),
+        ("weights", c.c_char_p),
+        ("onnx", c.c_char_p),
+    ]
+
+
+class tutti_export_result(c.Structure):
+    _fields_ = [
+        ("nodes", c.c_int),
+        ("tensors", c.c_int),
+    ]
+
+
 class tutti_machine_options(c.Structure):
     _fields_ = [
         ("threads", c.c_int),
@@ -401,6 +443,9 @@ FUNCTIONS = {
     "tutti_ranks_size": (c.c_int, [c.c_void_p]),
     "tutti_ranks_threads": (c.c_int, [c.c_void_p]),
     "tutti_ranks_agree": (c.c_int, [c.c_void_p, c.c_int]),
+    "tutti_import": (c.c_int, [c.c_void_p, c.c_void_p]),
+    "tutti_import_operator": (c.c_bool, [c.c_int, c.c_void_p]),
+    "tutti_export": (c.c_int, [c.c_void_p, c.c_void_p]),
     "tutti_machine_defaults": (tutti_machine_options, []),
     "tutti_machine_create": (c.c_int, [c.c_void_p, c.c_void_p]),
     "tutti_machine_destroy": (None, [c.c_void_p]),
