@@ -84,6 +84,7 @@ check-torch: all
 	@/usr/bin/python3 tests/check_torch.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_ways.py $(BUILD)/tutti
 	@/usr/bin/python3 tests/check_torch_kinds.py $(BUILD)/tutti
+	@/usr/bin/python3 tests/check_torch_losses.py $(BUILD)/tutti
 	@tools/venv $(VENV)
 	@$(VENV)/bin/python tests/check_data.py $(BUILD)/tests/varied
 	@$(VENV)/bin/python tests/check_from_torch.py $(BUILD)/tests/net_outputs

@@ -161,7 +161,8 @@ static tutti_status some_steps(subject *t, int count)
     tutti_batch batch;
     for (int i = 0; i < count; i++) {
         TUTTI_TRY(tutti_loader_next(t->loader, &batch));
-        const tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
+        tutti_samples samples = {.values = batch.samples, .labels = batch.labels};
+        memcpy(samples.goals.of, batch.targets, sizeof samples.goals.of);
         TUTTI_TRY(tutti_stepper_step(t->stepper, &samples, 0, (tutti_note){0}, &news));
     }
     return TUTTI_OK;
@@ -294,6 +295,9 @@ static tutti_status open_data(subject *t)
     tutti_data_options o = tutti_data_defaults();
     o.shape = (tutti_sample_shape){in.c, in.h, in.w};
     o.classes = tutti_net_classes(t->net);
+    o.target_count = t->net->target_count;
+    memcpy(o.targets, t->net->targets, sizeof o.targets);
+    o.answer = tutti_net_answer(t->net);
     return tutti_data_open(&t->data, "synthetic", &o);
 }
 

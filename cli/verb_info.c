@@ -132,8 +132,7 @@ static void print_net(const tutti_net *net, const tutti_memory *memory, int batc
     char in[32];
     const tutti_layer_info total = tutti_net_total(net);
     const widths w = widths_of(net);
-    printf("%s: %s in, %d classes out\n\n", total.name, shape(total.in, in),
-           tutti_net_classes(net));
+    printf("%s: %s in, %s out\n\n", total.name, shape(total.in, in), tutti_net_answers(net));
     printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s\n", w.name, "layer", w.kind, "kind", "output",
            "parameters", "MACs", "FLOPs", "weights", "outputs");
     printf("%-*s %13s %9s %9s %10s %7s %2d\n", w.name + w.kind + 15, "", "", "1 sample", "1 sample",
@@ -189,6 +188,7 @@ static void print_net_json(const tutti_net *net, const tutti_memory *memory, int
         json_array_append_new(layers, layer_json(&layer));
     }
     json_object_set_new(root, "classes", json_integer(tutti_net_classes(net)));
+    json_object_set_new(root, "answers", json_string(tutti_net_answers(net)));
     json_object_set_new(root, "batch_size", json_integer(batch));
     json_object_set_new(root, "memory", memory_json(memory));
     json_object_set_new(root, "layers", layers);
@@ -210,8 +210,8 @@ static tutti_status print_known(bool json)
         const tutti_layer_info total = tutti_net_total(net);
         if (json) printf("%s\"%s\"", i ? ", " : "", total.name);
         else
-            printf("%-18s %-10s in %6d classes %14s parameters\n", total.name, shape(total.in, in),
-                   tutti_net_classes(net), grouped(total.parameters, parameters));
+            printf("%-18s %-10s in, %-20s %14s parameters\n", total.name, shape(total.in, in),
+                   tutti_net_answers(net), grouped(total.parameters, parameters));
         tutti_net_destroy(&net);
     }
     if (json) printf("]\n");

@@ -28,8 +28,8 @@ static const cli_option options[] = {
     {"top",     CLI_INT,  AT(top), 1, 1000, "5", .help = "classes to name for each"},
     {"json",    CLI_FLAG, AT(json), .help = "print a JSON object a line"},
     {"output|o", CLI_TEXT, AT(output), .value = "FILE",
-     .help = "write the probabilities of all outputs, a row per sample: an array (.npy), or of "
-             "Kaldi's features an archive (.ark)"},
+     .help = "write what all outputs say, a row per sample: an array (.npy), or of Kaldi's features "
+             "an archive (.ark); of nets that tell the class of each pixel a folder, for masks"},
     {"batch-size|b", CLI_INT, AT(batch_size), 1, 1 << 24, .otherwise = "32",
      .help = "samples computed together"},
     {"threads|t", CLI_INT, AT(threads), 1, 4096, .help = "threads to compute with",
@@ -83,6 +83,7 @@ const cli_verb cli_verb_predict = {
     "Examples:\n"
     "  tutti predict --weights runs/flowers x.jpg more/\n"
     "  tutti predict --weights runs/mine --data npy:X.npy --output P.npy\n"
+    "  tutti predict --weights runs/streets photos/ --output masks\n"
     "  tutti predict --weights runs/phones --data kaldi:feats.scp --output posteriors.ark\n"
     "  tutti predict alexnet --data images:photos --weights from-elsewhere.safetensors x.jpg\n\n"
     "What cannot be read is named, the others are answered, and the exit code is 1.\n",

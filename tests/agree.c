@@ -14,8 +14,7 @@ static const reference_mode training_step = {.training = true, .seed = SEED, .st
 reference_sample reference_sample_of(const batch *b, int i)
 {
     const size_t count = tutti_shape_count(tutti_net_input(b->net));
-    return (reference_sample){
-        .x = b->reference + (size_t)i * count, .place = i, .label = b->labels[i], .batch = BATCH};
+    return (reference_sample){.x = b->reference + (size_t)i * count, .place = i, .batch = BATCH};
 }
 
 reference_net *reference_of(const batch *b, tutti_model *model)

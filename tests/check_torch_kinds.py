@@ -2,7 +2,7 @@
 """One step of random nets, and of nets of the shapes below, with tutti and with PyTorch in double
 precision: the loss must agree to 1e-6, every gradient to 2e-5 of the largest of its layer.
 
-    check_torch_kinds.py TUTTI [SEED...]    the shapes and seeds 1 to 60, or only these seeds
+    check_torch_kinds.py TUTTI [SEED...]    the shapes and seeds 1 to 120, or only these seeds
 
 tutti takes one step of SGD at a rate of 1 without momentum and decay, so that the gradient is the
 difference of two checkpoints. The random nets are those of tests/test_random, which has every kind
@@ -18,6 +18,7 @@ import torch
 import torch_net
 
 BATCH, LOSS, GRADIENT = 13, 1e-6, 2e-5
+LOSSES = ("softmax", "pixelsoftmax", "mse", "l1", "huber", "bce")  # others: check_torch_losses.py
 
 # What makes images larger or smaller, or normalises, in shapes that do not fit blocks and windows.
 LINES = {
@@ -48,12 +49,13 @@ def texts(tutti, seeds):
                 yield f"{shape}: {line}", (f"input {shape}\nbelow conv {shape.split()[0]} kernel=1\n"
                                            f"it {line}\nout fc 5\nloss softmax\n")
     program = pathlib.Path(tutti).parent / "tests/test_random"
-    for seed in seeds or range(1, 61):
+    for seed in seeds or range(1, 121):
         done = subprocess.run([program, "--print", "--seed", str(seed), "--count", "1"],
                               capture_output=True, text=True, check=True)
         # one loss; and PyTorch has no padding that differs at the end, which ceil would look at
         odd = any("pad-end" in line and "ceil" in line for line in done.stdout.splitlines())
-        if done.stdout.count(" softmax") == 1 and not odd:
+        losses = [line.split()[1] for line in done.stdout.splitlines() if line.split()[1] in LOSSES]
+        if losses == ["softmax"] and not odd:
             yield f"seed {seed}", done.stdout
 
 

@@ -3,10 +3,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "made_targets.h"
 #include "nn/parse.h"
 
 float noise(uint32_t sample, uint64_t index)
@@ -43,6 +45,52 @@ static void fill_samples(batch *b)
             }
 }
 
+/* ---- targets ---- */
+
+static void fill_target(const tutti_target *t, int target, int place, void *out)
+{
+    const int pixels = t->h * t->w;
+    float *values = out;
+    int32_t *classes = out;
+    if (!tutti_target_is_values(t)) {
+        const int count = t->form == TUTTI_TARGET_PIXELS ? pixels : 1;
+        for (int p = 0; p < count; p++) classes[p] = made_class(place, target, p, t->c, pixels);
+        return;
+    }
+    for (int c = 0; c < t->c; c++)
+        for (int p = 0; p < pixels; p++)
+            values[(c / TUTTI_BLOCK * pixels + p) * TUTTI_BLOCK + c % TUTTI_BLOCK] =
+                (float)(t->form == TUTTI_TARGET_SHARES ? made_share(place, target, c, p)
+                                                       : made_value(place, target, c, p));
+}
+
+static void fill_targets(batch *b)
+{
+    for (int t = 0; t < b->net->target_count; t++) {
+        const size_t bytes = tutti_target_words(&b->net->targets[t]) * sizeof(float);
+        char *at = NULL;
+        must(tutti_alloc(&at, BATCH, bytes));
+        b->targets[t] = at;
+        for (int i = 0; i < BATCH; i++, at += bytes) fill_target(&b->net->targets[t], t, i, at);
+    }
+    if (b->net->targets[tutti_net_answer(b->net)].form == TUTTI_TARGET_CLASS)
+        memcpy(b->labels, b->targets[tutti_net_answer(b->net)], sizeof b->labels);
+}
+
+void aim(tutti_model *m, const batch *b, size_t first)
+{
+    tutti_goals goals = {{0}};
+    for (int t = 0; t < b->net->target_count; t++)
+        goals.of[t] = (const char *)b->targets[t] +
+                      first * tutti_target_words(&b->net->targets[t]) * sizeof(float);
+    tutti_model_aim(m, &goals);
+}
+
+size_t answer_floats(const batch *b)
+{
+    return tutti_shape_floats(b->net->layers[b->net->layer_count - 1].out);
+}
+
 batch make_batch(const char *text)
 {
     return make_batch_of_kinds(text, tutti_kinds);
@@ -53,7 +101,7 @@ batch make_batch_of_kinds(const char *text, const tutti_kind *const *kinds)
     batch b = {.text = text};
     must(tutti_net_parse_kinds(&b.net, text, "t.net", kinds));
     fill_samples(&b);
-    for (int i = 0; i < BATCH; i++) b.labels[i] = i % tutti_net_classes(b.net);
+    fill_targets(&b);
     b.options = (tutti_model_options){.caches = {32 << 10, 512 << 10, 8 << 20},
                                       .batch = BATCH,
                                       .grains = GRAINS,
@@ -67,6 +115,7 @@ void free_batch(batch *b)
 {
     tutti_free(b->samples);
     tutti_free(b->reference);
+    for (int t = 0; t < TUTTI_MOST_TARGETS; t++) tutti_free(b->targets[t]);
     tutti_net_destroy(&b->net);
 }
 
@@ -101,6 +150,7 @@ tutti_model *make_model(const batch *b, const tutti_model_options *options)
 void train(tutti_model *m, const batch *b)
 {
     const size_t first = (size_t)tutti_model_first_sample(m);
+    aim(m, b, first);
     must(tutti_model_train(m, STEP, b->samples + first * tutti_net_input_floats(b->net),
                            b->labels + first));
 }

@@ -9,9 +9,10 @@ enum { BATCH = 13, GRAINS = 8, SEED = 7, STEP = 3 };
 typedef struct batch {
     const char *text; /* of the net, borrowed */
     tutti_net *net;
-    float *samples;    /* as models want them */
-    double *reference; /* [BATCH][c][h][w] */
-    int32_t labels[BATCH];
+    float *samples;        /* as models want them */
+    double *reference;     /* [BATCH][c][h][w] */
+    int32_t labels[BATCH]; /* of the net's answer, where it is a class */
+    void *targets[TUTTI_MOST_TARGETS];
     tutti_model_options options; /* for one worker and one thread */
 } batch;
 
@@ -29,6 +30,12 @@ void free_batch(batch *b);
 tutti_model *make_model(const batch *b, const tutti_model_options *options);
 tutti_status try_model(tutti_model **out, const batch *b,
                        const tutti_model_options *options) TUTTI_MUST_CHECK;
+
+/* Points the model at the targets of samples from 'first' on. */
+void aim(tutti_model *model, const batch *b, size_t first);
+
+/* Floats of a sample's answer. */
+size_t answer_floats(const batch *b);
 
 /* Step number STEP on the model's share. */
 void train(tutti_model *model, const batch *b);

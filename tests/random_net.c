@@ -129,40 +129,62 @@ static int gather(maker *m)
     return list[0];
 }
 
-/* A head of its own that only training has. */
-static void make_auxiliary(maker *m, int from, int classes)
+/* A loss of value 'from'. */
+static void put_loss(maker *m, const char *kind, int from, int target)
 {
-    const bool trains = m->trains;
+    static const char *const weights[] = {"", "", " weight=0.3", " weight=2.5"};
+    static const char *const deltas[] = {"", " delta=0.25", " delta=3 smooth", " smooth"};
+    begin(m, kind, from);
+    say(m, "%s", ONE_OF(m, weights));
+    if (kind[0] == 'h') say(m, "%s", ONE_OF(m, deltas));
+    if (target > 1) say(m, " target=%d", target);
+    end(m, from);
+}
+
+/* An fc before a loss, which has something to train whatever is below. */
+static int make_head(maker *m, int from, int features)
+{
     m->budget = 1e9;
     if (!m->trains) m->frost = 0;
-    make_fc_of(m, from, classes);
-    from = last_value(m);
-    begin(m, "softmax", from);
-    say(m, one_in(m, 2) ? " weight=0.3" : " weight=2.5");
-    end(m, from);
+    make_fc_of(m, from, features);
+    return last_value(m);
+}
+
+/* A head of its own: of the same target only training has it. */
+static void make_other_loss(maker *m, const char *kind, int from, int features, int target)
+{
+    const bool trains = m->trains;
+    put_loss(m, kind, make_head(m, from, features), target);
     m->trains = trains; /* the net's own loss must have something, too */
+}
+
+static const char *const of_values[] = {"mse", "l1", "huber", "bce"};
+
+static const char *some_loss(maker *m, int pixels)
+{
+    if (one_in(m, 2)) return ONE_OF(m, of_values);
+    return pixels > 1 || one_in(m, 5) ? "pixelsoftmax" : "softmax";
 }
 
 static void make_loss(maker *m, int from)
 {
     static const int classes[] = {2, 3, 5, 7, 10, 16, 17, 33, 64, 65, 70, 130};
     const random_layer *in = value_at(m, from);
-    if (in->c * pixels(in) > 600) {
+    const bool whole = pixels(in) > 1 && in->c > 1 && m->trains && one_in(m, 2);
+    if (!whole && in->c * pixels(in) > 600) {
         make_global_pool(m, from);
         from = last_value(m);
         in = value_at(m, from);
     }
-    const bool has_head = pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3);
+    const bool has_head =
+        !whole && (pixels(in) > 1 || in->c < 2 || in->c > 200 || !m->trains || !one_in(m, 3));
     const int count = has_head ? ONE_OF(m, classes) : in->c;
-    if (one_in(m, 4)) make_auxiliary(m, from, count);
-    if (has_head) {
-        m->budget = 1e9;
-        if (!m->trains) m->frost = 0;
-        make_fc_of(m, from, count);
-        from = last_value(m);
-    }
-    begin(m, "softmax", from);
-    end(m, from);
+    const char *kind = some_loss(m, whole ? pixels(in) : 1);
+    const bool other = one_in(m, 5);
+    if (!whole && one_in(m, 4)) make_other_loss(m, kind, from, count, 1);
+    if (other) make_other_loss(m, some_loss(m, 1), from, ONE_OF(m, classes), 2);
+    if (has_head) from = make_head(m, from, count);
+    put_loss(m, kind, from, 1);
 }
 
 void random_net_make(random_net *net, uint64_t seed)

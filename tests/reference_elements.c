@@ -1,4 +1,4 @@
-/* Dropout, local response normalisation, joins, softmax. */
+/* Dropout, local response normalisation, joins. */
 #include "reference_kinds.h"
 
 #include <math.h>
@@ -307,47 +307,4 @@ void layerscale_backward(const work *w)
         t->size[i / pixels] += fabs(d * x->v[i]);
         t->error[i / pixels] += square(x->v[i]) * w->out->d_error[i] + square(d) * x->v_error[i];
     }
-}
-
-/* ---- softmax ---- */
-
-/* Returns log(sum of exp(x - max)); p are the probabilities, *spread is max - min. */
-static double softmax(const value *x, double *max, double *p, double *spread)
-{
-    double sum = 0, min = INFINITY;
-    *max = -INFINITY;
-    for (int c = 0; c < x->c; c++) {
-        *max = fmax(*max, x->v[c]);
-        min = fmin(min, x->v[c]);
-    }
-    *spread = *max - min;
-    for (int c = 0; c < x->c; c++) sum += p[c] = exp(x->v[c] - *max);
-    for (int c = 0; c < x->c; c++) p[c] /= sum;
-    return log(sum);
-}
-
-double softmax_loss(const value *x, const reference_sample *sample, double *variance)
-{
-    double max, spread, *p = calloc((size_t)x->c, sizeof *p);
-    const double log_sum = softmax(x, &max, p, &spread);
-    *variance = square((EXP_ERROR + x->c) * U * (1 + log_sum + spread + fabs(max)));
-    for (int c = 0; c < x->c; c++) *variance += square(p[c] - (c == sample->label)) * x->v_error[c];
-    free(p);
-    return log_sum - (x->v[sample->label] - max);
-}
-
-void softmax_backward(value *x, const reference_sample *sample, double weight)
-{
-    double max, spread, all = 0, *p = calloc((size_t)x->c, sizeof *p);
-    (void)softmax(x, &max, p, &spread);
-    for (int c = 0; c < x->c; c++) all += square(p[c]) * x->v_error[c];
-    for (int c = 0; c < x->c; c++) {
-        const double others = all - square(p[c]) * x->v_error[c];
-        const double error = square(p[c]) * (square(1 - p[c]) * x->v_error[c] + others +
-                                             square((2 * EXP_ERROR + x->c + spread) * U));
-        const double d = p[c] - (c == sample->label);
-        const double scale = weight / sample->batch;
-        add_d(x, (size_t)c, scale * d, square(scale) * (error + of_sum(2, d)));
-    }
-    free(p);
 }

@@ -41,8 +41,11 @@ typedef struct op {
     int weight, bias; /* parameters, -1 for none */
     int group;        /* samples normalised together; 0: all */
     double eps;
-    double share; /* of a loss: its weight */
-    int more;     /* the first of three more parameters: what is averaged */
+    double share; /* of a loss: its weight, and ... */
+    int target;
+    double delta;
+    bool smooth;
+    int more; /* the first of three more parameters: what is averaged */
 } op;
 
 /* What an op works on. */
@@ -88,9 +91,19 @@ pass_fn join_forward, join_backward; /* add and concat: of one place, or one aft
 
 minibatch_fn norm_forward, norm_backward; /* batchnorm, the kind without passes of a sample */
 
-/* The loss of scores x; backward: the gradient of loss/batch by them. */
-double softmax_loss(const value *x, const reference_sample *sample, double *variance);
-void softmax_backward(value *x, const reference_sample *sample, double weight);
+/* A loss of value 'from'; targets are those of made_targets.h. */
+typedef struct reference_loss {
+    char word[16];
+    int from, target;
+    double weight, delta;
+    bool smooth;
+} reference_loss;
+
+/* The loss of outputs x, and the variance of its error; backward: the gradient of weight*loss/batch
+ * by them. */
+double loss_of(const reference_loss *loss, const value *x, const reference_sample *sample,
+               double *variance);
+void loss_backward(const reference_loss *loss, value *x, const reference_sample *sample);
 
 static inline size_t value_count(const value *x)
 {

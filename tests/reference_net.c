@@ -14,10 +14,7 @@ struct reference_net {
     op ops[MOST_OPS];
     value values[REFERENCE_MOST_SAMPLES][MOST_OPS]; /* the sample, then what each op gives */
     int loss_count;
-    struct {
-        int from;
-        double weight;
-    } losses[MOST_LOSSES];
+    reference_loss losses[MOST_LOSSES];
     int parameter_count;
     tensor parameters[5 * MOST_OPS];
     int name_count; /* of layers: what they are called, and which value they give */
@@ -54,6 +51,11 @@ static const kind kinds[] = {
     {"upsample", NO_ARGUMENT, false, shape_upsample, upsample_forward, upsample_backward},
     {"concat", NAMES, false, shape_concat, join_forward, join_backward},
     {"softmax", NO_ARGUMENT, false, NULL, NULL, NULL},
+    {"pixelsoftmax", NO_ARGUMENT, false, NULL, NULL, NULL},
+    {"mse", NO_ARGUMENT, false, NULL, NULL, NULL},
+    {"l1", NO_ARGUMENT, false, NULL, NULL, NULL},
+    {"huber", NO_ARGUMENT, false, NULL, NULL, NULL},
+    {"bce", NO_ARGUMENT, false, NULL, NULL, NULL},
 };
 
 /* ---- reading ---- */
@@ -172,7 +174,11 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_pair(word, "pad", o->pad) || read_pair(word, "dilation", o->dilation)) return;
     if (read_real(word, "alpha", &o->alpha) || read_real(word, "beta", &o->beta)) return;
     if (read_real(word, "k", &o->k) || read_real(word, "slope", &o->slope)) return;
-    if (read_real(word, "weight", &o->share)) return;
+    if (read_real(word, "weight", &o->share) || read_real(word, "delta", &o->delta)) return;
+    if (read_pair(word, "target", pair)) {
+        o->target = pair[0] - 1;
+        return;
+    }
     if (read_real(word, "eps", &o->eps) || read_real(word, "momentum", &ignored)) return;
     if (read_pair(word, "group", pair)) {
         o->group = pair[0];
@@ -194,6 +200,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     else if (!strcmp(word, "align-corners")) o->align_corners = true;
     else if (!strcmp(word, "nobias")) o->no_bias = true;
     else if (!strcmp(word, "whole")) o->whole = true;
+    else if (!strcmp(word, "smooth")) o->smooth = true;
     else if (!(*activation = kind_named(word))) give_up("no such option", word);
 }
 
@@ -221,7 +228,8 @@ static void read_layer(reference_net *net, char **words, int count)
             .k = 1,
             .group = 32,
             .eps = 1e-5,
-            .share = 1};
+            .share = 1,
+            .delta = 1};
     const kind *activation = NULL;
     int next = 2;
     if (!o.kind) give_up("no such kind", words[1]);
@@ -232,8 +240,13 @@ static void read_layer(reference_net *net, char **words, int count)
     snprintf(net->names[net->name_count], sizeof net->names[0], "%s", words[0]);
     if (!o.kind->shape) {
         if (net->loss_count == MOST_LOSSES) give_up("too many losses", words[0]);
-        net->losses[net->loss_count].from = o.from[0];
-        net->losses[net->loss_count++].weight = o.share;
+        reference_loss *loss = &net->losses[net->loss_count++];
+        *loss = (reference_loss){.from = o.from[0],
+                                 .target = o.target,
+                                 .weight = o.share,
+                                 .delta = o.delta,
+                                 .smooth = o.smooth};
+        snprintf(loss->word, sizeof loss->word, "%s", o.kind->word);
         return;
     }
     int given = add_op(net, &o);
@@ -346,6 +359,13 @@ static void forward(const minibatch *m)
     }
 }
 
+/* Of the answer's target; evaluations see the last of it alone. */
+static bool counts(const reference_net *net, const reference_mode *mode, int loss)
+{
+    const int last = net->loss_count - 1;
+    return loss == last || (mode->training && net->losses[loss].target == net->losses[last].target);
+}
+
 void reference_losses(reference_net *net, const reference_mode *mode,
                       const reference_sample *samples, int count, double *losses,
                       double *deviations)
@@ -354,10 +374,12 @@ void reference_losses(reference_net *net, const reference_mode *mode,
     forward(&m);
     for (int s = 0; s < count; s++) {
         double total = 0, variance = 0;
-        for (int i = mode->training ? 0 : net->loss_count - 1; i < net->loss_count; i++) {
-            const double weight = net->losses[i].weight;
+        for (int i = 0; i < net->loss_count; i++) {
+            const reference_loss *loss = &net->losses[i];
+            const double weight = loss->weight;
             double own;
-            total += weight * softmax_loss(&net->values[s][net->losses[i].from], &samples[s], &own);
+            if (!counts(net, mode, i)) continue;
+            total += weight * loss_of(loss, &net->values[s][loss->from], &samples[s], &own);
             variance += square(weight) * own;
         }
         losses[s] = total;
@@ -390,8 +412,7 @@ void reference_backward(reference_net *net, const reference_mode *mode,
     forward(&m);
     for (int i = 0; i < net->loss_count; i++)
         for (int s = 0; s < count; s++)
-            softmax_backward(&net->values[s][net->losses[i].from], &samples[s],
-                             net->losses[i].weight);
+            loss_backward(&net->losses[i], &net->values[s][net->losses[i].from], &samples[s]);
     for (int i = net->op_count - 1; i >= 0; i--) {
         run(&m, i, net->ops[i].kind->backward, norm_backward);
     }

@@ -28,7 +28,7 @@ typedef struct reference_mode {
 typedef struct reference_sample {
     const double *x; /* [c][h][w] */
     int place;       /* in the minibatch */
-    int label, batch;
+    int batch;
 } reference_sample;
 
 typedef struct reference_net reference_net;

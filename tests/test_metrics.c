@@ -140,9 +140,10 @@ static void rows_have_the_promised_shape(void **state)
     assert_memory_equal(text, first, strlen(first));
     assert_memory_equal(strchr(text, '\n') + 1, second, strlen(second));
     assert_string_equal(slurp(scratch_file(dir, "metrics.csv")),
-                        "step,epoch,phase,loss,top1,top5,lr,gradient_norm,samples,seconds,"
+                        "step,epoch,phase,loss,top1,top5,pixel_accuracy,mean_iou,mae,rmse,r2,"
+                        "accuracy,f1,lr,gradient_norm,samples,seconds,"
                         "samples_per_s,percent_of_peak,data_wait_s,comm_exposed_s\n"
-                        "3,0.375,train,0.333333333,,,0.01,,,,1234.5,,,\n");
+                        "3,0.375,train,0.333333333,,,,,,,,,,0.01,,,,1234.5,,,\n");
     python_agrees("import json,sys,zlib\n"
                   "for l in open(sys.argv[1], \"rb\"):\n"
                   "  body = l.rpartition(b\",\\\"crc\\\":\")[0]\n"

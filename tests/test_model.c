@@ -151,7 +151,7 @@ static double join_losses(const batch *b, tutti_model *const *models, int worker
     for (int w = 0; w < workers; w++) {
         int first;
         const double *losses;
-        const int n = tutti_model_grain_losses(models[w], &first, &losses);
+        const int n = tutti_model_grain_losses(models[w], 0, &first, &losses);
         for (int g = 0; g < n; g++) tutti_sum_add(&sum, (tutti_subtree){0, first + g}, losses[g]);
     }
     return tutti_sum_value(&sum);
@@ -351,8 +351,10 @@ static void evaluation_does_not_depend_on_the_batch(void **state)
     const size_t stride = tutti_net_input_floats(b.net);
     const int classes = tutti_net_classes(b.net);
     for (int n = 0; n <= BATCH; n += 6) {
+        aim(small, &b, 0);
         must(tutti_model_evaluate(small, n, b.samples, b.labels));
         for (int i = 0; i < n; i++) {
+            aim(large, &b, (size_t)i);
             must(tutti_model_evaluate(large, 1, b.samples + (size_t)i * stride, b.labels + i));
             assert_memory_equal(tutti_model_probabilities(small) + i * 16,
                                 tutti_model_probabilities(large), (size_t)classes * sizeof(float));

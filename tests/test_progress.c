@@ -270,7 +270,7 @@ static void what_is_unknown_is_not_shown(void **state)
     tutti_progress *p = NULL;
     open_shown(&s);
     const tutti_progress_options options = {s.stream, false, false, 0, 0};
-    const tutti_progress_now now = {5, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    const tutti_progress_now now = {5, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
     assert_int_equal(tutti_progress_create(&p, options, &pace, 5, "img"), TUTTI_OK);
     tutti_progress_step(p, &now);
     assert_string_equal(s.text, "step 5/1000 | epoch 0.05 | ETA --:--\n");

@@ -119,6 +119,7 @@ static void pass(const worker *self)
     tutti_model *m = w->models[self->number];
     const size_t first = (size_t)tutti_model_first_sample(m);
     const float *samples = b->samples + first * tutti_net_input_floats(b->net);
+    aim(m, b, first);
     need(tutti_model_train(m, STEP, samples, b->labels + first));
     memcpy(w->losses + first, tutti_model_losses(m),
            (size_t)tutti_model_samples(m) * sizeof(float));
@@ -165,7 +166,7 @@ void end_world(world *w)
 whole make_whole(const batch *b, const tutti_model_options *options)
 {
     whole all = {.model = make_model(b, options)};
-    const size_t row = tutti_round_up((size_t)tutti_net_classes(b->net), TUTTI_BLOCK);
+    const size_t row = answer_floats(b);
     train(all.model, b);
     memcpy(all.losses, tutti_model_losses(all.model), sizeof all.losses);
     must(tutti_model_evaluate(all.model, BATCH, b->samples, b->labels));
@@ -224,7 +225,7 @@ static void compare_layer(const world *w, tutti_model *one, int layer)
 
 static void compare_probabilities(const world *w, const whole *all)
 {
-    const size_t row = tutti_round_up((size_t)tutti_net_classes(w->batch->net), TUTTI_BLOCK);
+    const size_t row = answer_floats(w->batch);
     for (int i = 0; i < w->workers; i++) {
         const size_t first = (size_t)tutti_model_first_sample(w->models[i]);
         if (memcmp(tutti_model_probabilities(w->models[i]), all->probabilities + first * row,

@@ -47,7 +47,11 @@ typedef struct tutti_shape {
 } tutti_shape;
 
 TUTTI_API tutti_shape tutti_net_input(const tutti_net *net);
-TUTTI_API int tutti_net_classes(const tutti_net *net); /* outputs of the softmax */
+TUTTI_API int tutti_net_classes(const tutti_net *net); /* channels of what its last loss reads */
+
+/* In words: "10 classes", "21 classes for each of 64x64 pixels", "3 values", "any of 20 classes".
+ * Belongs to the net. */
+TUTTI_API const char *tutti_net_answers(const tutti_net *net);
 
 /* One layer as numbers. Texts belong to the net. */
 typedef struct tutti_layer_info {

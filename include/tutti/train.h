@@ -132,8 +132,8 @@ typedef struct tutti_train_result {
     int rank, ranks;
     int64_t steps;     /* done in all */
     double loss;       /* of the last step */
-    double top1, top5; /* of the last evaluation, which is the test where a run that validates has
-                          come to its end; NaN: there was none */
+    double top1, top5; /* of nets that tell classes: of the last evaluation, which is the test
+                          where a run that validates has come to its end; NaN: there was none */
     double seconds;    /* of the training steps of this call */
     double samples_per_s;
     int exit_code; /* 0, or what a program stopped by a signal should end with */
@@ -160,7 +160,8 @@ typedef struct tutti_question {
     int count;
     int top;            /* classes to name for each */
     bool json;          /* a line of JSON for each */
-    const char *output; /* an array of probabilities (.npy) or an archive (.ark); NULL: lines */
+    const char *output; /* an array of answers (.npy), an archive (.ark), or a folder for masks; */
+                        /* NULL: lines */
 } tutti_question;
 
 /* Classifies pictures, or samples: all of npy:X.npy and kaldi:FEATS, of other data those to test

@@ -268,6 +268,17 @@ tutti_status tutti_checkpoint_find(char path[TUTTI_PATH_BYTES], bool *found, con
     return tutti_checkpoint_verify(path) ? offer_older(run, step) : TUTTI_OK;
 }
 
+/* "best_top1", "best_loss": whatever decides. */
+static bool has_best(const tutti_state *state)
+{
+    for (int i = 0; i < state->metric_count; i++) {
+        const tutti_state_metric *m = &state->metrics[i];
+        if (!strncmp(m->name, "best_", 5) && strcmp(m->name, "best_step") && isfinite(m->value))
+            return true;
+    }
+    return false;
+}
+
 /* The best step as the latest state knows it; -1: it does not. A link can be damaged, and after a
  * crash 'best' may be one behind. */
 static int64_t best_in(const char *run)
@@ -276,10 +287,11 @@ static int64_t best_in(const char *run)
     tutti_state_file *file = NULL;
     if (tutti_checkpoint_path(path, run, "latest/" TUTTI_STATE_FILE, "")) return -1;
     if (tutti_checkpoint_verify_file(path) || tutti_state_open(&file, path)) return -1;
-    const double top1 = tutti_state_metric_value(tutti_state_of(file), "best_top1");
-    const double step = tutti_state_metric_value(tutti_state_of(file), "best_step");
+    const tutti_state *state = tutti_state_of(file);
+    const double step = tutti_state_metric_value(state, "best_step");
+    const bool known = has_best(state) && isfinite(step);
     tutti_state_close(&file);
-    return isfinite(top1) && isfinite(step) ? (int64_t)step : -1;
+    return known ? (int64_t)step : -1;
 }
 
 /* The average if the checkpoint has one, or should have. */

@@ -10,28 +10,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/npy.h"
-#include "data/source.h"
+#include "data/arrays.h"
 
-typedef struct array {
-    tutti_file file;
-    tutti_npy npy;
-} array;
-
-typedef struct arrays_state {
-    array samples[TUTTI_SPLITS];
-    int *labels[TUTTI_SPLITS];
-    bool planar; /* [c][h][w] */
-} arrays_state;
-
-static bool is_bytes(const array *a)
+static bool is_bytes(const tutti_array *a)
 {
     return !strcmp(a->npy.type->name, "u1");
 }
 
 /* -------------------------------------------------------------------------------- files */
 
-static tutti_status check_whole(const tutti_data *data, const array *a)
+static tutti_status check_whole(const tutti_data *data, const tutti_array *a)
 {
     const long long said = a->npy.size[0], held = tutti_npy_items(&a->npy, &a->file);
     if (held == said) return TUTTI_OK;
@@ -45,7 +33,7 @@ static tutti_status check_whole(const tutti_data *data, const array *a)
     return TUTTI_OK;
 }
 
-static tutti_status open_array(tutti_data *data, array *a, const char *path)
+tutti_status tutti_array_open(tutti_data *data, tutti_array *a, const char *path)
 {
     TUTTI_TRY(tutti_file_open(&a->file, path));
     TUTTI_TRY(tutti_npy_read(&a->npy, &a->file));
@@ -54,7 +42,7 @@ static tutti_status open_array(tutti_data *data, array *a, const char *path)
     return check_whole(data, a);
 }
 
-static tutti_status take_label(tutti_data *data, const array *a, int64_t value, int64_t place,
+static tutti_status take_label(tutti_data *data, const tutti_array *a, int64_t value, int64_t place,
                                int *label)
 {
     if (value < 0 || value >= TUTTI_MAX_CLASSES)
@@ -66,7 +54,7 @@ static tutti_status take_label(tutti_data *data, const array *a, int64_t value, 
     return TUTTI_OK;
 }
 
-static tutti_status copy_labels(tutti_data *data, const array *a, int *labels)
+static tutti_status copy_labels(tutti_data *data, const tutti_array *a, int *labels)
 {
     enum { PIECE = 1 << 16 };
     tutti_buffer piece = {0};
@@ -84,7 +72,7 @@ static tutti_status copy_labels(tutti_data *data, const array *a, int *labels)
     return s;
 }
 
-static tutti_status check_labels(const array *a, const array *samples)
+static tutti_status check_labels(const tutti_array *a, const tutti_array *samples)
 {
     if (!a->npy.type->is_whole)
         return tutti_fail(TUTTI_DATA,
@@ -103,9 +91,9 @@ static tutti_status check_labels(const array *a, const array *samples)
 
 static tutti_status read_labels(tutti_data *data, tutti_split split, const char *path)
 {
-    arrays_state *state = data->state;
-    array a = {0};
-    tutti_status s = open_array(data, &a, path);
+    tutti_npy_set *state = data->state;
+    tutti_array a = {0};
+    tutti_status s = tutti_array_open(data, &a, path);
     if (!s) s = check_labels(&a, &state->samples[split]);
     const size_t count = s ? 0 : (size_t)a.npy.size[0];
     if (!s) s = tutti_alloc(&state->labels[split], count, sizeof(int));
@@ -118,9 +106,9 @@ static tutti_status read_labels(tutti_data *data, tutti_split split, const char 
 static tutti_status open_split(tutti_data *data, tutti_split split, const char *samples,
                                const char *labels)
 {
-    arrays_state *state = data->state;
+    tutti_npy_set *state = data->state;
     if (!samples) return TUTTI_OK;
-    TUTTI_TRY(open_array(data, &state->samples[split], samples));
+    TUTTI_TRY(tutti_array_open(data, &state->samples[split], samples));
     data->count[split] = (int)state->samples[split].npy.size[0];
     return labels ? read_labels(data, split, labels) : TUTTI_OK;
 }
@@ -160,7 +148,7 @@ static bool is_same(tutti_sample_shape a, tutti_sample_shape b)
 }
 
 /* Of [h][w][c] and [c][h][w] the one whose channels, else whose whole shape, are the net's. */
-static tutti_status choose_layout(const tutti_data *data, const array *a, int *layout)
+static tutti_status choose_layout(const tutti_data *data, const tutti_array *a, int *layout)
 {
     const tutti_sample_shape want = data->options.shape;
     const tutti_sample_shape hwc = item_shape(&a->npy, HWC), chw = item_shape(&a->npy, CHW);
@@ -197,7 +185,7 @@ bool tutti_shapes_fit(tutti_sample_shape have, tutti_sample_shape want)
     return true;
 }
 
-static tutti_status settle_numbers(tutti_data *data, const array *a)
+static tutti_status settle_numbers(tutti_data *data, const tutti_array *a)
 {
     const tutti_sample_shape want = data->options.shape, have = data->native;
     data->frame = have.channels;
@@ -211,10 +199,10 @@ static tutti_status settle_numbers(tutti_data *data, const array *a)
 
 static tutti_status check_alike(const tutti_data *data)
 {
-    const arrays_state *state = data->state;
-    const array *train = &state->samples[TUTTI_SPLIT_TRAIN];
+    const tutti_npy_set *state = data->state;
+    const tutti_array *train = &state->samples[TUTTI_SPLIT_TRAIN];
     for (int split = 1; split < TUTTI_SPLITS; split++) {
-        const array *other = &state->samples[split];
+        const tutti_array *other = &state->samples[split];
         if (!other->file.path) continue;
         if (other->npy.dims != train->npy.dims || other->npy.type != train->npy.type ||
             memcmp(other->npy.size + 1, train->npy.size + 1,
@@ -230,8 +218,8 @@ static const tutti_source pictures;
 
 static tutti_status settle_shape(tutti_data *data, tutti_spec *spec)
 {
-    arrays_state *state = data->state;
-    const array *a = &state->samples[TUTTI_SPLIT_TRAIN];
+    tutti_npy_set *state = data->state;
+    const tutti_array *a = &state->samples[TUTTI_SPLIT_TRAIN];
     int layout;
     TUTTI_TRY(read_layout(spec, &layout));
     TUTTI_TRY(check_alike(data));
@@ -251,13 +239,21 @@ static tutti_status settle_shape(tutti_data *data, tutti_spec *spec)
 
 /* ------------------------------------------------------------------------------- opening */
 
+/* Places are the samples and each target's. */
 static tutti_status check_places(const tutti_data *data, const tutti_spec *spec, bool test,
                                  bool test_labels, bool val_labels)
 {
+    const int wanted = tutti_data_has_goals(data) ? 1 + data->options.target_count : 2;
     if (data->unlabelled && spec->places == 1 && !test && !test_labels && !data->val_place)
         return TUTTI_OK;
-    if (spec->places == 2 && test == test_labels && !data->val_place == !val_labels)
+    if (spec->places == wanted && test == test_labels && !data->val_place == !val_labels)
         return TUTTI_OK;
+    if (wanted > 2)
+        return tutti_fail(
+            TUTTI_ARGUMENT,
+            "--data npy: the net has %d targets: give npy:X.npy and an array for each "
+            "of them (test-labels=, test-labels2= and so on for test=)",
+            wanted - 1);
     return tutti_fail(
         TUTTI_ARGUMENT,
         "--data npy needs npy:X.npy,Y.npy[,test=X.npy,test-labels=Y.npy][,val=PERCENT "
@@ -274,37 +270,40 @@ static tutti_status arrays_open(tutti_data *data, tutti_spec *spec)
     TUTTI_TRY(tutti_spec_holdout(spec, test, &holdout));
     data->unlabelled = data->options.asks && spec->places == 1;
     TUTTI_TRY(check_places(data, spec, test, test_labels, val_labels));
-    TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(arrays_state)));
+    TUTTI_TRY(tutti_alloc(&data->state, 1, sizeof(tutti_npy_set)));
     if (names) TUTTI_TRY(tutti_data_read_names(data, names));
-    TUTTI_TRY(open_split(data, TUTTI_SPLIT_TRAIN, spec->place[0], spec->place[1]));
-    TUTTI_TRY(open_split(data, TUTTI_SPLIT_TEST, test, test_labels));
-    TUTTI_TRY(open_split(data, TUTTI_SPLIT_VAL, data->val_place, val_labels));
+    const bool goals = tutti_data_has_goals(data);
+    TUTTI_TRY(open_split(data, TUTTI_SPLIT_TRAIN, spec->place[0], goals ? NULL : spec->place[1]));
+    TUTTI_TRY(open_split(data, TUTTI_SPLIT_TEST, test, goals ? NULL : test_labels));
+    TUTTI_TRY(open_split(data, TUTTI_SPLIT_VAL, data->val_place, goals ? NULL : val_labels));
     TUTTI_TRY(settle_shape(data, spec));
+    if (goals) TUTTI_TRY(tutti_array_goals_open(data, spec));
     return test || data->unlabelled ? TUTTI_OK : tutti_data_hold_out(data, holdout);
 }
 
 static void arrays_close(tutti_data *data)
 {
-    arrays_state *state = data->state;
+    tutti_npy_set *state = data->state;
     if (!state) return;
     for (int split = 0; split < TUTTI_SPLITS; split++) {
         tutti_file_close(&state->samples[split].file);
         tutti_free(state->labels[split]);
+        for (int t = 0; t < TUTTI_MOST_TARGETS; t++) tutti_file_close(&state->goals[split][t].file);
     }
     tutti_free(state);
 }
 
 /* ------------------------------------------------------------------------------- samples */
 
-static int label_of(const arrays_state *state, tutti_split split, uint32_t id)
+static int label_of(const tutti_npy_set *state, tutti_split split, uint32_t id)
 {
     return state->labels[split] ? state->labels[split][id] : 0;
 }
 
 static tutti_status read_item(tutti_reader *r, tutti_split split, uint32_t id, int *label)
 {
-    const arrays_state *state = r->data->state;
-    const array *a = &state->samples[split];
+    const tutti_npy_set *state = r->data->state;
+    const tutti_array *a = &state->samples[split];
     *label = label_of(state, split, id);
     if (tutti_npy_items_read(&a->npy, &a->file, id, 1, &r->bytes))
         return tutti_fail(TUTTI_DATA, "sample %u: %s", id, tutti_message());
@@ -330,8 +329,8 @@ static tutti_status arrays_numbers(tutti_reader *r, tutti_split split, uint32_t 
 {
     (void)random;
     const tutti_data *data = r->data;
-    const arrays_state *state = data->state;
-    const array *a = &state->samples[split];
+    const tutti_npy_set *state = data->state;
+    const tutti_array *a = &state->samples[split];
     const size_t channels = (size_t)data->native.channels;
     TUTTI_TRY(read_item(r, split, id, label));
     if (state->planar)
@@ -349,7 +348,7 @@ static tutti_status arrays_pixels(tutti_reader *r, tutti_split split, uint32_t i
 {
     (void)fit;
     const tutti_data *data = r->data;
-    const arrays_state *state = data->state;
+    const tutti_npy_set *state = data->state;
     const tutti_sample_shape n = data->native;
     TUTTI_TRY(read_item(r, split, id, label));
     if (state->planar) return tutti_reader_planes(r, n, r->bytes.bytes, false);
@@ -363,6 +362,7 @@ const tutti_source tutti_source_npy = {
     .open = arrays_open,
     .close = arrays_close,
     .numbers = arrays_numbers,
+    .goal = tutti_array_goal,
     .measure = tutti_measure_numbers,
     .takes_mean = true,
 };
@@ -372,5 +372,6 @@ static const tutti_source pictures = {
     .open = arrays_open,
     .close = arrays_close,
     .pixels = arrays_pixels,
+    .goal = tutti_array_goal,
     .measure = tutti_measure_pictures,
 };

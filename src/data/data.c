@@ -119,11 +119,30 @@ static TUTTI_PRINTF(2, 3) void say(tutti_data *data, const char *format, ...)
     va_end(args);
 }
 
+static void describe_targets(tutti_data *data)
+{
+    const tutti_data_options *o = &data->options;
+    static const char *const forms[] = {
+        [TUTTI_TARGET_CLASS] = "classes",
+        [TUTTI_TARGET_PIXELS] = "classes of pixels",
+        [TUTTI_TARGET_VALUES] = "values",
+        [TUTTI_TARGET_SHARES] = "classes, any of them",
+    };
+    const bool goals = tutti_data_has_goals(data);
+    if (!goals) say(data, "%d classes, ", data->classes);
+    for (int t = 0; goals && t < o->target_count; t++) {
+        const tutti_target *target = &o->targets[t];
+        const int pixels = target->form == TUTTI_TARGET_VALUES ? target->h * target->w : 1;
+        say(data, "%d %s, ", target->c * pixels, forms[target->form]);
+    }
+}
+
 static void describe(tutti_data *data)
 {
     const tutti_sample_shape s = data->shape;
     const tutti_augment *a = &data->augment;
-    say(data, "%d + %d samples, %d classes, ", data->count[0], data->count[1], data->classes);
+    say(data, "%d + %d samples, ", data->count[0], data->count[1]);
+    describe_targets(data);
     if (s.height == 1 && s.width == 1) say(data, "%d numbers", s.channels);
     else say(data, "%dx%dx%d", s.height, s.width, s.channels);
     if (data->note[0]) say(data, ", %s", data->note);
@@ -161,9 +180,11 @@ static tutti_status open_parsed(tutti_data *data, const char *text, tutti_spec *
     TUTTI_TRY(tutti_data_read_val(data, spec));
     TUTTI_TRY(data->source->open(data, spec));
     if (data->unlabelled) data->classes = data->options.classes;
+    TUTTI_TRY(tutti_goals_check(data));
     TUTTI_TRY(check_counts(data, text));
     TUTTI_TRY(tutti_data_check_val(data));
     TUTTI_TRY(tutti_data_settle(data, spec));
+    TUTTI_TRY(tutti_goals_check_mixing(data));
     TUTTI_TRY(tutti_data_divide(data));
     if (data->unlabelled) {
         data->count[TUTTI_SPLIT_TEST] = data->count[TUTTI_SPLIT_TRAIN];

@@ -8,6 +8,7 @@
  *   cifar100:DIR           train.bin, test.bin; the 100 fine labels
  *   images:DIR             one folder per class, JPEG and PNG; or DIR/train and DIR/val (or test);
  *                          or train=FILE,test=FILE: lists of "path [label]"
+ *   images:DIR,masks=DIR   pictures, and for each a PNG of the same name: a class for each pixel
  *   npy:X.npy,Y.npy        arrays as NumPy saves them: samples and labels; test=, test-labels=
  *   lmdb:DIR               Caffe's databases, where this build has LMDB; test=DIR
  *   kaldi:FEATS,LABELS     archive (.ark) or script (.scp) of features, and "utterance label" or
@@ -31,6 +32,7 @@
 #include "base/bar.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/target.h"
 
 typedef struct tutti_data tutti_data;
 typedef struct tutti_reader tutti_reader;
@@ -49,10 +51,13 @@ typedef struct tutti_normalisation {
 } tutti_normalisation;
 
 typedef struct tutti_data_options {
-    tutti_sample_shape shape;      /* what the net takes; all 0: as the data set has it */
-    int classes;                   /* what the net tells apart; only 'synthetic' cares */
-    uint64_t seed;                 /* of the augmentation */
-    bool augment;                  /* false: training samples look like test samples */
+    tutti_sample_shape shape; /* what the net takes; all 0: as the data set has it */
+    int classes;              /* what the net tells apart; only 'synthetic' cares */
+    int target_count;         /* what its outputs are compared with: base/target.h; ... */
+    tutti_target targets[TUTTI_MOST_TARGETS]; /* ... 0: a class for each sample */
+    int answer;                               /* which of them has the net's answer */
+    uint64_t seed;                            /* of the augmentation */
+    bool augment;                             /* false: training samples look like test samples */
     bool skip_bad;                 /* replace damaged samples by others instead of failing */
     tutti_normalisation normalise; /* that of a trained model; count 0: the data set's own */
     bool asks; /* samples are only asked about: npy and kaldi do without labels, and then all of */
@@ -116,7 +121,8 @@ tutti_normalisation tutti_data_normalise(const tutti_data *data); /* borrowed fr
  * one number after another. Filling is zero. This is what a model reads (nn/model.h). */
 size_t tutti_data_stride(const tutti_data *data);
 
-/* Adds to counts[label] for each training sample; counts has tutti_data_classes numbers. */
+/* Adds to counts[label] for each training sample, of masks for each pixel; counts has
+ * tutti_data_classes numbers. */
 tutti_status tutti_data_count_labels(tutti_data *data, int64_t *counts) TUTTI_MUST_CHECK;
 
 /* One line for people: "60000 + 10000 samples, 10 classes, 28x28x1, flip". */
@@ -126,6 +132,9 @@ const char *tutti_data_description(const tutti_data *data);
  * sizes, counts, labels where the index has them), the shape, the augmentation and the
  * normalisation. It does not read the samples, so a changed pixel goes unnoticed. */
 const char *tutti_data_hash(const tutti_data *data);
+
+/* Are there targets that are more than one label? Then each has tutti_target_words a sample. */
+bool tutti_data_has_goals(const tutti_data *data);
 
 /* Distinct damaged samples met so far (with skip_bad). */
 int tutti_data_bad_count(const tutti_data *data);
@@ -142,6 +151,15 @@ enum { TUTTI_LABEL_NONE = -1 };
  * any other becomes zeros with TUTTI_LABEL_NONE, to be left out of the count. */
 tutti_status tutti_reader_fetch(tutti_reader *reader, tutti_split split, uint32_t epoch,
                                 uint32_t id, float *sample, int *label) TUTTI_MUST_CHECK;
+
+/* The same with all targets, where there are some that are more than the label. */
+typedef struct tutti_sample_room {
+    float *sample;
+    int *label;
+    void *targets[TUTTI_MOST_TARGETS];
+} tutti_sample_room;
+tutti_status tutti_reader_fetch_all(tutti_reader *reader, tutti_split split, uint32_t epoch,
+                                    uint32_t id, const tutti_sample_room *room) TUTTI_MUST_CHECK;
 
 /* Are training samples mixed with others? */
 bool tutti_data_mixes(const tutti_data *data);

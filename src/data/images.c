@@ -302,6 +302,10 @@ static tutti_status images_open(tutti_data *data, tutti_spec *spec)
 {
     if (spec->places != 1)
         return tutti_fail(TUTTI_ARGUMENT, "--data images needs a folder: images:DIR");
+    if (tutti_spec_value(spec, "masks")) {
+        data->source = &tutti_source_masks;
+        return data->source->open(data, spec);
+    }
     images_state *state = NULL;
     TUTTI_TRY(tutti_alloc(&state, 1, sizeof *state));
     data->state = state;

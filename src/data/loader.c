@@ -35,6 +35,7 @@ typedef struct slot {
     int *labels;
     int *others; /* with mixed samples */
     float *shares;
+    void *targets[TUTTI_MOST_TARGETS];
     uint32_t *ids, *epochs;
     int failed_at; /* the first damaged sample, or count */
     tutti_status status;
@@ -145,14 +146,28 @@ static void keep_failure(slot *s, int index, tutti_status status, const char *se
     snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
 }
 
+static size_t target_bytes(const tutti_loader *l, int target)
+{
+    return tutti_target_words(&l->data->options.targets[target]) * sizeof(int32_t);
+}
+
+static tutti_sample_room room_of(const tutti_loader *l, const slot *s, int index)
+{
+    tutti_sample_room room = {.sample = s->samples + (size_t)index * l->stride,
+                              .label = &s->labels[index]};
+    for (int t = 0; t < TUTTI_MOST_TARGETS; t++)
+        if (s->targets[t])
+            room.targets[t] = (char *)s->targets[t] + (size_t)index * target_bytes(l, t);
+    return room;
+}
+
 static tutti_status fetch_one(tutti_loader *l, tutti_reader *reader, slot *s, int i)
 {
-    float *sample = s->samples + (size_t)i * l->stride;
+    const tutti_sample_room room = room_of(l, s, i);
     if (!l->mixes)
-        return tutti_reader_fetch(reader, l->options.split, s->epochs[i], s->ids[i], sample,
-                                  &s->labels[i]);
+        return tutti_reader_fetch_all(reader, l->options.split, s->epochs[i], s->ids[i], &room);
     tutti_mixed mixed = {0};
-    TUTTI_TRY(tutti_reader_fetch_mixed(reader, s->epochs[i], s->ids[i], sample, &mixed));
+    TUTTI_TRY(tutti_reader_fetch_mixed(reader, s->epochs[i], s->ids[i], room.sample, &mixed));
     s->labels[i] = mixed.label;
     s->others[i] = mixed.other;
     s->shares[i] = mixed.share;
@@ -249,6 +264,8 @@ static void take_slots(tutti_loader *l, tutti_arena *arena)
             s->others = tutti_arena_take(arena, places * sizeof *s->others);
             s->shares = tutti_arena_take(arena, places * sizeof *s->shares);
         }
+        for (int t = 0; tutti_data_has_goals(l->data) && t < l->data->options.target_count; t++)
+            s->targets[t] = tutti_arena_take(arena, places * target_bytes(l, t));
         s->ids = tutti_arena_take(arena, places * sizeof *s->ids);
         s->epochs = tutti_arena_take(arena, places * sizeof *s->epochs);
     }
@@ -347,6 +364,7 @@ static tutti_status give(tutti_loader *l, slot *s, tutti_batch *batch)
         .ids = s->ids,
         .epochs = s->epochs,
     };
+    for (int t = 0; t < TUTTI_MOST_TARGETS; t++) batch->targets[t] = s->targets[t];
     l->next++;
     l->holds = true;
     return TUTTI_OK;

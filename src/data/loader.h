@@ -30,9 +30,10 @@ typedef struct tutti_batch {
     int count;            /* samples here: end - first, or less at the end of the test set */
     const float *samples; /* [count] at a distance of tutti_data_stride floats */
     const int *labels;    /* [count] */
-    const int *others;    /* [count] labels of what samples were mixed with; NULL: they were not */
-    const float *shares;  /* [count] ... and the part of their own label */
-    const uint32_t *ids;  /* [count] the samples' ids in the split */
+    const void *targets[TUTTI_MOST_TARGETS]; /* [count], where there is more than labels */
+    const int *others;   /* [count] labels of what samples were mixed with; NULL: they were not */
+    const float *shares; /* [count] ... and the part of their own label */
+    const uint32_t *ids; /* [count] the samples' ids in the split */
     const uint32_t *epochs; /* [count] the epoch each was drawn in */
     double waited;          /* seconds next() had to wait for it */
 } tutti_batch;

@@ -255,13 +255,17 @@ tutti_status tutti_npy_items_read(const tutti_npy *npy, const tutti_file *file, 
 }
 
 /* Filled up with blanks to a multiple of 64, so that the numbers are aligned. */
-size_t tutti_npy_header(uint8_t out[TUTTI_NPY_HEADER], int64_t rows, int64_t columns)
+size_t tutti_npy_header_of(uint8_t out[TUTTI_NPY_HEADER], const char *type, int dims,
+                           const int64_t sizes[TUTTI_NPY_DIMS])
 {
     enum { BEGIN = 10, MULTIPLE = 64 };
-    char text[TUTTI_NPY_HEADER];
-    const int used = snprintf(text, sizeof text,
-                              "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",
-                              (long long)rows, (long long)columns);
+    char text[TUTTI_NPY_HEADER], shape[64] = "";
+    size_t length = 0;
+    for (int i = 0; i < dims; i++)
+        length += (size_t)snprintf(shape + length, sizeof shape - length, i ? ", %lld" : "%lld",
+                                   (long long)sizes[i]);
+    const int used = snprintf(
+        text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
     const size_t size = ((size_t)(BEGIN + used) / MULTIPLE + 1) * MULTIPLE;
     memset(out, ' ', size);
     memcpy(out, "\x93NUMPY\1\0", 8);
@@ -270,4 +274,9 @@ size_t tutti_npy_header(uint8_t out[TUTTI_NPY_HEADER], int64_t rows, int64_t col
     memcpy(out + BEGIN, text, (size_t)used);
     out[size - 1] = '\n';
     return size;
+}
+
+size_t tutti_npy_header(uint8_t out[TUTTI_NPY_HEADER], int64_t rows, int64_t columns)
+{
+    return tutti_npy_header_of(out, "<f4", 2, (const int64_t[TUTTI_NPY_DIMS]){rows, columns});
 }

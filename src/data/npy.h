@@ -42,4 +42,8 @@ tutti_status tutti_npy_items_read(const tutti_npy *npy, const tutti_file *file, 
 /* Writes the first bytes of a file of floats, rows x columns, as NumPy would; returns how many. */
 size_t tutti_npy_header(uint8_t out[TUTTI_NPY_HEADER], int64_t rows, int64_t columns);
 
+/* The same of any type, "<f4", and 'dims' sizes. */
+size_t tutti_npy_header_of(uint8_t out[TUTTI_NPY_HEADER], const char *type, int dims,
+                           const int64_t sizes[TUTTI_NPY_DIMS]);
+
 #endif

@@ -28,6 +28,7 @@ void tutti_reader_destroy(tutti_reader **reader)
     if (!r) return;
     tutti_decoder_destroy(&r->decoder);
     tutti_image_deinit(&r->image);
+    tutti_image_deinit(&r->mask);
     tutti_resampler_deinit(&r->resampler);
     tutti_buffer_deinit(&r->bytes);
     tutti_buffer_deinit(&r->values);
@@ -50,16 +51,15 @@ static tutti_status render_changed(tutti_reader *r, const tutti_view *view,
     return TUTTI_OK;
 }
 
-static tutti_status render(tutti_reader *r, const tutti_fit *fit, float *sample)
+static tutti_status render(tutti_reader *r, const tutti_fit *fit, const tutti_view *view,
+                           float *sample)
 {
     const tutti_data *data = r->data;
     const tutti_augment *augment = &data->augment;
-    const tutti_view view = tutti_view_of(augment, fit, &r->image);
     if (fit->random && tutti_colour_is_varied(augment->colour))
-        TUTTI_TRY(render_changed(r, &view, fit->random, sample));
+        TUTTI_TRY(render_changed(r, view, fit->random, sample));
     else
-        TUTTI_TRY(
-            tutti_view_render(&r->resampler, &view, &r->image, data->mean, data->std, sample));
+        TUTTI_TRY(tutti_view_render(&r->resampler, view, &r->image, data->mean, data->std, sample));
     if (fit->random && augment->cutout)
         tutti_view_cut_out(augment->cutout, fit->random, fit->height, fit->width, r->image.channels,
                            sample);
@@ -148,7 +148,7 @@ static tutti_status fetch_numbers(tutti_reader *r, tutti_split split, uint32_t i
 }
 
 static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
-                          float *sample, int *label)
+                          const tutti_sample_room *room)
 {
     const tutti_data *data = r->data;
     const tutti_random_key key = {
@@ -157,12 +157,17 @@ static tutti_status fetch(tutti_reader *r, tutti_split split, uint32_t epoch, ui
         split == TUTTI_SPLIT_TRAIN && data->options.augment ? &key : NULL;
     id = tutti_data_stored_id(data, split, id);
     if (data->part[split] || data->unlabelled) split = TUTTI_SPLIT_TRAIN; /* as stored */
-    if (data->source->numbers) return fetch_numbers(r, split, id, random, sample, label);
+    if (data->source->numbers) {
+        TUTTI_TRY(fetch_numbers(r, split, id, random, room->sample, room->label));
+        return tutti_goals_fetch(r, split, id, NULL, room);
+    }
     const tutti_fit fit =
         tutti_view_fit(&data->augment, data->picture.height, data->picture.width, random);
-    TUTTI_TRY(data->source->pixels(r, split, id, &fit, label));
-    clear_tail(data, sample);
-    return render(r, &fit, sample);
+    TUTTI_TRY(data->source->pixels(r, split, id, &fit, room->label));
+    clear_tail(data, room->sample);
+    const tutti_view view = tutti_view_of(&data->augment, &fit, &r->image);
+    TUTTI_TRY(render(r, &fit, &view, room->sample));
+    return tutti_goals_fetch(r, split, id, &view, room);
 }
 
 /* Marks a sample as damaged; the first time it says so. */
@@ -176,27 +181,44 @@ static void note_bad(tutti_data *data, tutti_split split, uint32_t id)
         tutti_warn(data->options.log, "further damaged samples are skipped without naming them");
 }
 
-tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
-                                float *sample, int *label)
+/* Nothing of it is counted. */
+static void put_nothing(const tutti_data *data, const tutti_sample_room *room)
+{
+    const tutti_data_options *o = &data->options;
+    memset(room->sample, 0, tutti_data_stride(data) * sizeof *room->sample);
+    for (int t = 0; t < o->target_count; t++)
+        if (room->targets[t])
+            memset(room->targets[t], 0, tutti_target_words(&o->targets[t]) * sizeof(int32_t));
+    *room->label = TUTTI_LABEL_NONE;
+}
+
+tutti_status tutti_reader_fetch_all(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
+                                    const tutti_sample_room *room)
 {
     tutti_data *data = r->data;
     const uint32_t count = (uint32_t)data->count[split];
     TUTTI_ASSERT(id < count);
     for (int tries = 0; tries < MOST_BAD_IN_A_ROW; tries++) {
-        const tutti_status s = fetch(r, split, epoch, id, sample, label);
+        const tutti_status s = fetch(r, split, epoch, id, room);
         if (s != TUTTI_DATA) return s;
         if (!data->options.skip_bad)
             return tutti_fail(s, "%s (--skip-bad does without damaged samples)", tutti_message());
         note_bad(data, split, id);
         if (split != TUTTI_SPLIT_TRAIN) {
-            memset(sample, 0, tutti_data_stride(data) * sizeof *sample);
-            *label = TUTTI_LABEL_NONE;
+            put_nothing(data, room);
             return TUTTI_OK;
         }
         id = (id + 1) % count;
     }
     return tutti_fail(TUTTI_DATA, "%d damaged samples in a row; the last: %s",
                       (int)MOST_BAD_IN_A_ROW, tutti_message());
+}
+
+tutti_status tutti_reader_fetch(tutti_reader *r, tutti_split split, uint32_t epoch, uint32_t id,
+                                float *sample, int *label)
+{
+    return tutti_reader_fetch_all(r, split, epoch, id,
+                                  &(tutti_sample_room){.sample = sample, .label = label});
 }
 
 bool tutti_data_mixes(const tutti_data *data)
@@ -285,7 +307,8 @@ tutti_status tutti_reader_take(tutti_reader *r, const void *stored, float *sampl
             tutti_view_fit(&data->augment, data->picture.height, data->picture.width, NULL);
         TUTTI_TRY(tutti_own_pixels(r, stored));
         clear_tail(data, sample);
-        return render(r, &fit, sample);
+        const tutti_view view = tutti_view_of(&data->augment, &fit, &r->image);
+        return render(r, &fit, &view, sample);
     }
     if (!is_reordered(data->shape)) {
         clear_tail(data, sample);
@@ -306,5 +329,6 @@ tutti_status tutti_reader_fetch_file(tutti_reader *r, const char *path, float *s
     const tutti_fit fit = tutti_view_fit(&whole, data->picture.height, data->picture.width, NULL);
     TUTTI_TRY(tutti_reader_decode(r, path, data->picture.channels, &fit));
     clear_tail(data, sample);
-    return render(r, &fit, sample);
+    const tutti_view view = tutti_view_of(&data->augment, &fit, &r->image);
+    return render(r, &fit, &view, sample);
 }

@@ -30,6 +30,12 @@ typedef struct tutti_source {
     /* numbers fills values[height][width][channels]; random is NULL for an unvaried sample. */
     tutti_status (*numbers)(tutti_reader *reader, tutti_split split, uint32_t id,
                             const uint32_t random[4], float *values, int *label);
+    /* One of these two, for targets that are more than one label; NULL: there are none. goal fills
+     * the words of a target; of a picture, view is the part that became the sample. mask fills
+     * reader->mask, a class for each pixel of the picture in reader->image, 255: none. */
+    tutti_status (*goal)(tutti_reader *reader, tutti_split split, uint32_t id, int target,
+                         const tutti_view *view, void *words);
+    tutti_status (*mask)(tutti_reader *reader, tutti_split split, uint32_t id);
     /* Fills mean and std from the training samples; NULL where the usual values will do. */
     tutti_status (*measure)(tutti_data *data);
     /* The label of training sample 'id' as stored; NULL: it must be fetched to know. */
@@ -44,7 +50,7 @@ typedef struct tutti_source {
 
 extern const tutti_source tutti_source_npy, tutti_source_lmdb, tutti_source_fashion,
     tutti_source_idx, tutti_source_cifar10, tutti_source_cifar100, tutti_source_images,
-    tutti_source_kaldi, tutti_source_synthetic, tutti_source_own;
+    tutti_source_kaldi, tutti_source_synthetic, tutti_source_own, tutti_source_masks;
 
 struct tutti_data {
     const tutti_source *source;
@@ -76,12 +82,29 @@ struct tutti_data {
 struct tutti_reader {
     tutti_data *data;
     tutti_decoder *decoder;
-    tutti_image image;
+    tutti_image image, mask;
     tutti_resampler resampler;
     tutti_buffer bytes;  /* a record or a file as stored */
     tutti_buffer values; /* of an image that is not laid out yet */
     tutti_buffer other;  /* the sample that one is mixed with */
 };
+
+/* ---- goals.c: targets that are more than one label ---- */
+
+/* After the source is open: can it give what the net wants? */
+tutti_status tutti_goals_check(const tutti_data *data) TUTTI_MUST_CHECK;
+
+/* When its augmentation is settled. */
+tutti_status tutti_goals_check_mixing(const tutti_data *data) TUTTI_MUST_CHECK;
+
+/* After the sample is there; 'view' of a picture, else NULL. */
+tutti_status tutti_goals_fetch(tutti_reader *reader, tutti_split split, uint32_t id,
+                               const tutti_view *view,
+                               const tutti_sample_room *room) TUTTI_MUST_CHECK;
+
+/* The part of reader->mask that the view takes, at the target's size, by the nearest pixel. */
+tutti_status tutti_goals_render(const tutti_reader *reader, const tutti_view *view,
+                                const tutti_target *target, int32_t *classes) TUTTI_MUST_CHECK;
 
 /* Reads val=, a percentage or a place; fails for a place that the kind did not look into. */
 tutti_status tutti_data_read_val(tutti_data *data, tutti_spec *spec) TUTTI_MUST_CHECK;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include "base/status.h"
 
-enum { TUTTI_SPEC_PLACES = 2, TUTTI_SPEC_KEYS = 24, TUTTI_SPEC_ASKED = 40 };
+enum { TUTTI_SPEC_PLACES = 5, TUTTI_SPEC_KEYS = 24, TUTTI_SPEC_ASKED = 40 };
 
 typedef struct tutti_spec {
     char *text; /* cut into the strings below */

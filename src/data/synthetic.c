@@ -5,6 +5,7 @@
 #include "data/source.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
@@ -87,10 +88,36 @@ static tutti_status synthetic_numbers(tutti_reader *r, tutti_split split, uint32
     return TUTTI_OK;
 }
 
+/* Stripes of classes and waves of values, which begin where the label says. */
+static tutti_status synthetic_goal(tutti_reader *r, tutti_split split, uint32_t id, int number,
+                                   const tutti_view *view, void *words)
+{
+    const tutti_target *t = &r->data->options.targets[number];
+    const float *table = table_of(r->data);
+    const int label = synthetic_label(r->data, id), pixels = t->h * t->w;
+    float *values = words;
+    int32_t *classes = words;
+    (void)split, (void)view;
+    if (!tutti_target_is_values(t)) {
+        const int count = t->form == TUTTI_TARGET_PIXELS ? pixels : 1;
+        for (int p = 0; p < count; p++) classes[p] = (label + p / t->w) % t->c;
+        return TUTTI_OK;
+    }
+    memset(words, 0, tutti_target_words(t) * sizeof *values);
+    for (int c = 0; c < t->c; c++)
+        for (int p = 0; p < pixels; p++) {
+            float *to = values + (c / 16 * pixels + p) * 16 + c % 16;
+            const float value = table[(label * 64 + c * 8 + p) % TABLE];
+            *to = t->form == TUTTI_TARGET_SHARES ? value > 0 : value;
+        }
+    return TUTTI_OK;
+}
+
 const tutti_source tutti_source_synthetic = {
     .kind = "synthetic",
     .open = synthetic_open,
     .close = synthetic_close,
     .numbers = synthetic_numbers,
+    .goal = synthetic_goal,
     .label = synthetic_label,
 };

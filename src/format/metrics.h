@@ -29,6 +29,13 @@
     X(loss,            SAME)       \
     X(top1,            SAME)       \
     X(top5,            SAME)       \
+    X(pixel_accuracy,  SAME)       \
+    X(mean_iou,        SAME)       \
+    X(mae,             SAME)       \
+    X(rmse,            SAME)       \
+    X(r2,              SAME)       \
+    X(accuracy,        SAME)       \
+    X(f1,              SAME)       \
     X(lr,              SAME)       \
     X(gradient_norm,   SAME)       \
     X(samples,         SAME)       \
@@ -50,6 +57,9 @@ typedef struct tutti_metrics_row {
 
 /* A row whose values are all NaN, which means: missing. Fill in what is known. */
 tutti_metrics_row tutti_metrics_row_empty(int64_t step, double epoch, const char *phase);
+
+/* The value of a column by its name, which there is. */
+double *tutti_metrics_column(tutti_metrics_row *row, const char *name);
 
 typedef struct tutti_metrics tutti_metrics;
 

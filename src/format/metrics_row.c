@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <zlib.h>
 
+#include "base/memory.h"
+
 enum { DIGITS = 9, CRC_DIGITS = 8 };
 
 /* What stands around the sum at the end of a line. */
@@ -37,6 +39,14 @@ tutti_metrics_row tutti_metrics_row_empty(int64_t step, double epoch, const char
                                TUTTI_METRICS_MAP(X)
 #undef X
     };
+}
+
+double *tutti_metrics_column(tutti_metrics_row *row, const char *name)
+{
+    int i = 0;
+    while (i < COLUMNS && strcmp(columns[i].name, name)) i++;
+    TUTTI_ASSERT(i < COLUMNS);
+    return (double *)((char *)row + columns[i].offset);
 }
 
 static double value_of(const tutti_metrics_row *row, const struct column *column)

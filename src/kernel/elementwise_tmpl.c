@@ -68,6 +68,34 @@ FLAT(relu)
     }
 }
 
+FLAT(difference)
+{
+    const vf factor = vf_set1(f->factor);
+    EACH(i)
+    vf_put(f->y + i, vf_mul(factor, vf_sub(vf_take(f->a + i), vf_take(f->b + i))), stream);
+}
+
+FLAT(difference_sign)
+{
+    const vf plus = vf_set1(f->factor), minus = vf_set1(-f->factor);
+    EACH(i)
+    {
+        const vf a = vf_take(f->a + i), b = vf_take(f->b + i);
+        const vf below = vf_select(vf_gt(b, a), minus, vf_zero());
+        vf_put(f->y + i, vf_select(vf_gt(a, b), plus, below), stream);
+    }
+}
+
+FLAT(difference_clipped)
+{
+    const vf factor = vf_set1(f->factor), most = vf_set1(f->limit), least = vf_set1(-f->limit);
+    EACH(i)
+    {
+        const vf e = vf_sub(vf_take(f->a + i), vf_take(f->b + i));
+        vf_put(f->y + i, vf_mul(factor, vf_min(most, vf_max(least, e))), stream);
+    }
+}
+
 /* a where by > 0, else factor * a */
 INLINE vf leaking(vf a, vf by, vf factor)
 {

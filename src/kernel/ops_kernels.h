@@ -14,6 +14,7 @@ typedef struct tutti_elementwise {
     const float *a, *b, *mask;
     float *y, *state[TUTTI_MAX_STATES];
     float factor;
+    float limit; /* of what is clipped */
     bool relu;
     bool stream; /* y is large, not an input, and aligned: store it past the caches */
     int lanes;   /* f(0) != 0: of each 16 the first 'lanes' are channels, the others become zero */
@@ -45,6 +46,11 @@ typedef void tutti_lrn_fn(const tutti_lrn *lrn, int blocks, int pixels, int begi
  * meanwhile, p if they do not 'stream'. */
 typedef void tutti_softmax_fn(int classes, const float *x, const int32_t *label, float *row,
                               float *p, float *loss, bool stream);
+
+/* The sum of losses over 'pixels' of a channel block, of its first 'lanes' channels
+ * (kernel/value_loss.h). */
+typedef double tutti_value_loss_fn(int pixels, int lanes, float delta, const float *x,
+                                   const float *t);
 
 /* One plane: one channel block of one sample. 'stream' as above, of y and tap alike. */
 typedef void tutti_max_pool_fn(const tutti_pool_shape *shape, const float *x, float *y,
@@ -139,6 +145,9 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_elementwise_fn, hardsigmoid_backward) /* dy = a, output = b */ \
     X(tutti_elementwise_fn, tanh)                                        \
     X(tutti_elementwise_fn, tanh_backward)    /* dy = a, output = b */   \
+    X(tutti_elementwise_fn, difference)       /* y = factor (a - b) */   \
+    X(tutti_elementwise_fn, difference_sign)  /* y = factor sign(a - b) */ \
+    X(tutti_elementwise_fn, difference_clipped) /* ... of +-limit at most */ \
     X(tutti_elementwise_fn, sgd)              /* gradient a (+ b), w y */\
     X(tutti_elementwise_fn, adam)             /* likewise */             \
     X(tutti_elementwise_fn, average)          /* likewise */             \
@@ -150,6 +159,10 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_lrn_fn, lrn_forward)                                  \
     X(tutti_lrn_fn, lrn_backward)                                 \
     X(tutti_softmax_fn, softmax)                                  \
+    X(tutti_value_loss_fn, squared_loss)                          \
+    X(tutti_value_loss_fn, absolute_loss)                         \
+    X(tutti_value_loss_fn, huber_loss)                            \
+    X(tutti_value_loss_fn, crossed_loss)                          \
     X(tutti_max_pool_fn, max_pool)                                \
     X(tutti_max_unpool_fn, max_unpool)                            \
     X(tutti_average_pool_fn, average_pool)                        \

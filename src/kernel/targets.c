@@ -7,10 +7,9 @@
 typedef struct targets_job {
     tutti_extent extent;
     const tutti_targets *targets;
+    tutti_smoothing smoothing;
     const float *x; /* or p */
     double scale;
-    double smooth;     /* that each class gets, but for its weight */
-    double smooth_sum; /* of all classes */
     float *loss, *dx;
 } targets_job;
 
@@ -50,29 +49,52 @@ static double weighted_sum(const tutti_targets *t, int classes, const float *x)
     return lane[0];
 }
 
-static void run(tutti_exec exec, tutti_team_job *share, targets_job *job)
+tutti_smoothing tutti_targets_smoothing(const tutti_targets *t, int classes)
 {
-    const tutti_targets *t = job->targets;
-    TUTTI_ASSERT(job->extent.pixels == 1);
-    job->smooth = t->smoothing / job->extent.c;
-    job->smooth_sum = t->smoothing > 0 ? job->smooth * weighted_sum(t, job->extent.c, NULL) : 0;
-    tutti_team_run(tutti_team_for(exec.team, tutti_extent_floats(job->extent)), share, job);
+    tutti_smoothing s = {.each = t->smoothing / classes};
+    if (t->smoothing > 0) s.all = s.each * weighted_sum(t, classes, NULL);
+    return s;
 }
 
 /* -log p[c] is the label's loss + (x[label] - x[c]). */
+float tutti_targets_row_loss(const tutti_targets *t, const tutti_smoothing *smoothing, int classes,
+                             int i, const float *x, float loss)
+{
+    const aims a = aims_of(t, i, 1 - t->smoothing);
+    const double all = a.at_label + a.at_other + smoothing->all, own = (double)x[a.label];
+    double sum = a.at_label * own + a.at_other * (double)x[a.other];
+    if (t->smoothing > 0) sum += smoothing->each * weighted_sum(t, classes, x);
+    return (float)(all * (double)loss + (all * own - sum));
+}
+
+void tutti_targets_row_backward(const tutti_targets *t, const tutti_smoothing *smoothing,
+                                int classes, int i, double scale, const float *p, float *dx)
+{
+    const aims a = aims_of(t, i, 1 - t->smoothing);
+    const float smooth = (float)(scale * smoothing->each);
+    const float all = (float)(scale * (a.at_label + a.at_other + smoothing->all));
+    for (int c = 0; c < classes; c++)
+        dx[c] = all * p[c] - (t->weights ? smooth * t->weights[c] : smooth);
+    for (int c = classes; c % TUTTI_BLOCK; c++) dx[c] = 0;
+    dx[a.label] -= (float)(scale * a.at_label);
+    dx[a.other] -= (float)(scale * a.at_other);
+}
+
+static void run(tutti_exec exec, tutti_team_job *share, targets_job *job)
+{
+    TUTTI_ASSERT(job->extent.pixels == 1);
+    job->smoothing = tutti_targets_smoothing(job->targets, job->extent.c);
+    tutti_team_run(tutti_team_for(exec.team, tutti_extent_floats(job->extent)), share, job);
+}
+
 static void loss_share(void *arg, int thread, int threads)
 {
     const targets_job *job = arg;
-    const tutti_targets *t = job->targets;
     const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
-    for (size_t i = mine.begin; i < mine.end; i++) {
-        const float *x = job->x + i * tutti_extent_sample(job->extent);
-        const aims a = aims_of(t, (int)i, 1 - t->smoothing);
-        const double all = a.at_label + a.at_other + job->smooth_sum, own = (double)x[a.label];
-        double sum = a.at_label * own + a.at_other * (double)x[a.other];
-        if (t->smoothing > 0) sum += job->smooth * weighted_sum(t, job->extent.c, x);
-        job->loss[i] = (float)(all * (double)job->loss[i] + (all * own - sum));
-    }
+    for (size_t i = mine.begin; i < mine.end; i++)
+        job->loss[i] =
+            tutti_targets_row_loss(job->targets, &job->smoothing, job->extent.c, (int)i,
+                                   job->x + i * tutti_extent_sample(job->extent), job->loss[i]);
 }
 
 void tutti_targets_loss(tutti_exec exec, tutti_extent extent, const float *x,
@@ -85,21 +107,11 @@ void tutti_targets_loss(tutti_exec exec, tutti_extent extent, const float *x,
 static void backward_share(void *arg, int thread, int threads)
 {
     const targets_job *job = arg;
-    const tutti_targets *t = job->targets;
     const size_t width = tutti_extent_sample(job->extent);
     const tutti_range mine = tutti_range_of((size_t)job->extent.n, threads, thread);
-    const float smooth = (float)(job->scale * job->smooth);
-    for (size_t i = mine.begin; i < mine.end; i++) {
-        const float *p = job->x + i * width;
-        float *dx = job->dx + i * width;
-        const aims a = aims_of(t, (int)i, 1 - t->smoothing);
-        const float all = (float)(job->scale * (a.at_label + a.at_other + job->smooth_sum));
-        for (int c = 0; c < job->extent.c; c++)
-            dx[c] = all * p[c] - (t->weights ? smooth * t->weights[c] : smooth);
-        for (size_t c = (size_t)job->extent.c; c < width; c++) dx[c] = 0;
-        dx[a.label] -= (float)(job->scale * a.at_label);
-        dx[a.other] -= (float)(job->scale * a.at_other);
-    }
+    for (size_t i = mine.begin; i < mine.end; i++)
+        tutti_targets_row_backward(job->targets, &job->smoothing, job->extent.c, (int)i, job->scale,
+                                   job->x + i * width, job->dx + i * width);
 }
 
 void tutti_targets_backward(tutti_exec exec, tutti_extent extent, const float *p,

@@ -39,4 +39,19 @@ void tutti_targets_loss(tutti_exec exec, tutti_extent extent, const float *x,
 void tutti_targets_backward(tutti_exec exec, tutti_extent extent, const float *p,
                             const tutti_targets *targets, double scale, float *dx);
 
+/* ---- row by row, for losses that have one a pixel ---- */
+
+/* What each class gets of smoothing but for its weight, and all of them together. */
+typedef struct tutti_smoothing {
+    double each, all;
+} tutti_smoothing;
+
+tutti_smoothing tutti_targets_smoothing(const tutti_targets *targets, int classes);
+
+/* Of row i: x, p and dx are its own, filled up to a multiple of 16. */
+float tutti_targets_row_loss(const tutti_targets *targets, const tutti_smoothing *smoothing,
+                             int classes, int i, const float *x, float loss);
+void tutti_targets_row_backward(const tutti_targets *targets, const tutti_smoothing *smoothing,
+                                int classes, int i, double scale, const float *p, float *dx);
+
 #endif

@@ -22,7 +22,8 @@ typedef struct probe {
     int samples;
     tutti_model *model;
     float *input, *momentum;
-    int32_t *labels;
+    void *targets[TUTTI_MOST_TARGETS]; /* classes in turn, values of 0 */
+    tutti_goals goals;
     double updating; /* seconds, in this step */
     size_t updated;  /* parameters, in this step */
     tutti_pass_seconds *best;
@@ -76,7 +77,8 @@ static tutti_status step(probe *p, double *seconds, bool *calm)
     p->updated = 0;
     tutti_model_reset_times(p->model);
     const double start = tutti_now(), cpu = tutti_cpu_time();
-    TUTTI_TRY(tutti_model_train(p->model, 0, p->input, p->labels));
+    tutti_model_aim(p->model, &p->goals);
+    TUTTI_TRY(tutti_model_train(p->model, 0, p->input, NULL));
     const double end = tutti_now();
     double idle = (cpu - tutti_cpu_time()) / ((end - start) * tutti_team_size(p->c->me.exec.team));
     TUTTI_TRY(tutti_calibration_slowest(p->c, &idle, 1));
@@ -97,6 +99,25 @@ static float noise(uint32_t *state)
     return (float)(*state >> 8) * 0x1p-23f - 1;
 }
 
+static void fill_target(const probe *p, int target)
+{
+    const tutti_target *t = &p->net->targets[target];
+    int32_t *classes = p->targets[target];
+    const size_t words = (size_t)p->samples * tutti_target_words(t);
+    for (size_t k = 0; k < words && !tutti_target_is_values(t); k++)
+        classes[k] = (int32_t)(k % (size_t)t->c);
+}
+
+static tutti_status open_targets(probe *p)
+{
+    for (int t = 0; t < p->net->target_count; t++) {
+        const size_t words = tutti_target_words(&p->net->targets[t]);
+        TUTTI_TRY(tutti_alloc(&p->targets[t], (size_t)p->samples * words, sizeof(int32_t)));
+        p->goals.of[t] = p->targets[t];
+    }
+    return TUTTI_OK;
+}
+
 /* Values of an ordinary size: zeros would be cheaper, tiny ones dearer than those of training. */
 static void fill(probe *p)
 {
@@ -111,7 +132,7 @@ static void fill(probe *p)
     }
     const size_t floats = tutti_net_input_floats(p->net) * (size_t)p->samples;
     for (size_t k = 0; k < floats; k++) p->input[k] = noise(&state);
-    for (int k = 0; k < p->samples; k++) p->labels[k] = k % tutti_net_classes(p->net);
+    for (int t = 0; t < p->net->target_count; t++) fill_target(p, t);
 }
 
 static tutti_status open_probe(probe *p)
@@ -125,7 +146,7 @@ static tutti_status open_probe(probe *p)
                                    .hooks = {.user = p, .weights_released = update}};
     const size_t layers = (size_t)p->net->layer_count, samples = (size_t)p->samples;
     TUTTI_TRY(tutti_alloc(&p->best, layers, sizeof *p->best));
-    TUTTI_TRY(tutti_alloc(&p->labels, samples, sizeof *p->labels));
+    TUTTI_TRY(open_targets(p));
     TUTTI_TRY(tutti_alloc(&p->input, samples * tutti_net_input_floats(p->net), sizeof(float)));
     TUTTI_TRY(tutti_model_create(&p->model, p->net, &o));
     TUTTI_TRY(
@@ -140,7 +161,7 @@ static void close_probe(probe *p)
     tutti_model_destroy(&p->model);
     tutti_free(p->input);
     tutti_free(p->momentum);
-    tutti_free(p->labels);
+    for (int t = 0; t < TUTTI_MOST_TARGETS; t++) tutti_free(p->targets[t]);
     tutti_free(p->best);
 }
 

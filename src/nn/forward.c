@@ -55,11 +55,34 @@ static int first_sample(const tutti_model *m, const tutti_unit *unit, const tutt
     return unit->members > 1 ? tutti_unit_run(m, unit, pass, 0).first_sample : pass->first_sample;
 }
 
+static bool aims_at_values(const tutti_model *m, const tutti_layer *layer)
+{
+    return tutti_target_is_values(&m->net->targets[layer->target]);
+}
+
+/* Of a loss of classes: its target's, or else the labels that all share. */
+static const int32_t *labels_of(const tutti_model *m, const tutti_layer *layer,
+                                const tutti_pass *pass, size_t done)
+{
+    if (!layer->kind->is_loss || aims_at_values(m, layer)) return NULL;
+    const int32_t *own = m->goals.of[layer->target], *labels = own ? own : pass->labels;
+    return labels ? labels + done * tutti_target_words(&m->net->targets[layer->target]) : NULL;
+}
+
+static const float *values_of(const tutti_model *m, const tutti_layer *layer, size_t done)
+{
+    if (!layer->kind->is_loss || !aims_at_values(m, layer)) return NULL;
+    const float *own = m->goals.of[layer->target];
+    return own ? own + done * tutti_target_words(&m->net->targets[layer->target]) : NULL;
+}
+
 tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass,
                            tutti_layer_pass which)
 {
     const tutti_kind *activation = unit->layer->activation;
-    const int n = tutti_unit_samples(unit, pass->n), done = pass->first_sample - m->first_sample;
+    const int n = tutti_unit_samples(unit, pass->n);
+    const size_t done = (size_t)(pass->first_sample - m->first_sample);
+    const size_t verdict = (size_t)unit->layer->target * (size_t)m->samples + done;
     point_at_samples(m, unit, pass);
     return (tutti_call){.exec = {m->options.row, m->options.team},
                         .layer = unit->layer,
@@ -83,10 +106,12 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .statistics = unit->statistics ? unit->statistics[pass->number] : NULL,
                         .sums = unit->sums[which != TUTTI_PASS_FORWARD],
                         .param = unit->param,
-                        .labels = pass->labels,
+                        .labels = labels_of(m, unit->layer, pass, done),
+                        .values = values_of(m, unit->layer, done),
                         .judging = &m->judging,
-                        .losses = m->losses + done,
-                        .beaten_by = m->beaten_by + done};
+                        .losses = m->losses + verdict,
+                        .beaten_by = m->beaten_by + verdict,
+                        .counted = m->counted + verdict};
 }
 
 tutti_call tutti_activation_call(const tutti_unit *unit, const tutti_call *call, tutti_input *in)

@@ -38,8 +38,8 @@ enum { LINE = 512 };
 
 /* Options that came when there were checkpoints already: nets that do not use them keep their
  * hash. */
-static const char *const later[] = {"pad-end", "ceil",   "exclude-pad", "size",
-                                    "weight",  "linear", "algorithm",   NULL};
+static const char *const later[] = {"pad-end", "ceil",      "exclude-pad", "size", "weight",
+                                    "linear",  "algorithm", "target",      NULL};
 
 /* An algorithm moves last digits, not what a net answers. */
 static bool counts(const tutti_key *key, bool trains)

@@ -168,13 +168,7 @@ static tutti_status take_parameters(tutti_model *m)
         unit->gradient = gradient;
         gradient += unit->region.trained * (size_t)tutti_partials_slots(&unit->partials);
     }
-    m->judging = (tutti_judging){
-        .targets = {.weights = m->options.class_weights, .smoothing = m->options.smoothing},
-        .first_sample = m->first_sample,
-        .divisor = m->options.batch};
-    TUTTI_TRY(tutti_alloc(&m->losses, (size_t)m->samples, sizeof(float)));
-    TUTTI_TRY(tutti_alloc(&m->beaten_by, (size_t)m->samples, sizeof(int32_t)));
-    return tutti_alloc(&m->grain_losses, (size_t)m->grain_count, sizeof(double));
+    return tutti_verdicts_init(m);
 }
 
 static tutti_status make(tutti_model **out, const tutti_net *net,
@@ -259,6 +253,7 @@ void tutti_model_destroy(tutti_model **model)
     tutti_free(m->moves);
     tutti_free(m->losses);
     tutti_free(m->beaten_by);
+    tutti_free(m->counted);
     tutti_free(m->grain_losses);
     tutti_free(m);
     *model = NULL;
@@ -275,26 +270,12 @@ static tutti_status forward(tutti_model *m, const tutti_pass *pass)
     return TUTTI_OK;
 }
 
-/* Of the pass's grains. Returns whether all are finite. */
-static bool sum_losses(tutti_model *m, const int cuts[2])
-{
-    bool finite = true;
-    for (int g = cuts[0]; g < cuts[1]; g++) {
-        const int begin = tutti_sharing_sample(&m->sharing, g) - m->first_sample;
-        const int end = tutti_sharing_sample(&m->sharing, g + 1) - m->first_sample;
-        double *loss = &m->grain_losses[g - m->first_grain];
-        *loss = tutti_grain_loss(end - begin, m->losses + begin);
-        finite = finite && isfinite(*loss);
-    }
-    return finite;
-}
-
 static tutti_status train_pass(tutti_model *m, const tutti_pass *pass, const int cuts[2])
 {
     TUTTI_TRY(forward(m, pass));
-    if (!sum_losses(m, cuts)) tutti_model_find_nonfinite(m, pass);
+    if (!tutti_verdicts_sum(m, cuts)) tutti_model_find_nonfinite(m, pass);
     if (m->options.hooks.divide)
-        TUTTI_TRY(m->options.hooks.divide(m->options.hooks.user, &m->judging.divisor));
+        TUTTI_TRY(m->options.hooks.divide(m->options.hooks.user, m->judging.divisors));
     return tutti_backward(m, pass);
 }
 
@@ -318,7 +299,7 @@ tutti_status tutti_model_train(tutti_model *m, uint32_t step, const float *sampl
             .training = true,
             .step = step,
             .samples = samples + done * tutti_net_input_floats(m->net),
-            .labels = labels + done,
+            .labels = labels,
             .number = p,
             .first_sample = first,
         };
@@ -428,23 +409,6 @@ float *tutti_model_gradient(tutti_model *m, int layer, int root)
 const float *tutti_model_probabilities(const tutti_model *m)
 {
     return m->units[m->unit_count - 1].y;
-}
-
-const float *tutti_model_losses(const tutti_model *m)
-{
-    return m->losses;
-}
-
-const int32_t *tutti_model_beaten_by(const tutti_model *m)
-{
-    return m->beaten_by;
-}
-
-int tutti_model_grain_losses(const tutti_model *m, int *first, const double **losses)
-{
-    *first = m->first_grain;
-    *losses = m->grain_losses;
-    return m->grain_count;
 }
 
 tutti_layer_times tutti_model_times(const tutti_model *m, int layer)

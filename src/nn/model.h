@@ -56,8 +56,9 @@ typedef struct tutti_model_hooks {
     tutti_layer_hook *weights_released; /* its parameters will not be read again in this pass */
     tutti_layer_hook *move;             /* carry out move number 'layer'; return when it is done */
     tutti_layer_hook *start_move;       /* the move will be asked for soon: begin it if you can */
-    /* what the minibatch's loss is divided by, before the backward pass; NULL: its samples */
-    tutti_status (*divide)(void *user, double *divisor);
+    /* what the minibatch's loss of each target is divided by, before the backward pass; NULL: its
+     * samples, of classes of pixels all its pixels */
+    tutti_status (*divide)(void *user, double divisors[TUTTI_MOST_TARGETS]);
     /* a layer was computed, without moves and other hooks; by the clock of base/clock.h */
     void (*computed)(void *user, int layer, tutti_layer_pass pass, double begin, double end);
 } tutti_model_hooks;
@@ -185,6 +186,14 @@ void tutti_model_export_rows(const tutti_model *model, int param, tutti_rows row
  * with, and the part of their own in them. NULL: they are not mixed. */
 void tutti_model_mix(tutti_model *model, const int32_t *others, const float *shares);
 
+/* What this worker's samples are compared with where that is more than one label: base/target.h. */
+typedef struct tutti_goals {
+    const void *of[TUTTI_MOST_TARGETS]; /* each target's; NULL: labels of classes, or none */
+} tutti_goals;
+
+/* Before tutti_model_train and tutti_model_evaluate, as long as they run; NULL: no more. */
+void tutti_model_aim(tutti_model *model, const tutti_goals *goals);
+
 /* Forward, loss and backward of one step on this worker's samples. Samples are
  * tutti_net_input_floats apart; images of fewer than 16 channels are [h][w][c], all others
  * blocked; labels are in 0 .. classes-1. The gradient is that of the mean loss over the global
@@ -205,9 +214,19 @@ const float *tutti_model_probabilities(const tutti_model *model);
 const float *tutti_model_losses(const tutti_model *model);
 const int32_t *tutti_model_beaten_by(const tutti_model *model);
 
+/* The same of any target; those above are of the net's answer. Of pixels beaten_by says how many
+ * are wrong of those 'counted'. */
+typedef struct tutti_verdict {
+    const float *answers; /* of the loss that judges, as it lies: probabilities, values */
+    const float *losses;
+    const int32_t *beaten_by, *counted;
+} tutti_verdict;
+tutti_verdict tutti_model_verdict(const tutti_model *model, int target);
+
 /* The sum of the losses of each of this worker's grains, after tutti_model_train: leaves of the
  * tree over all grains, from *first on. Returns how many. */
-int tutti_model_grain_losses(const tutti_model *model, int *first, const double **losses);
+int tutti_model_grain_losses(const tutti_model *model, int target, int *first,
+                             const double **losses);
 
 /* Where a loss that is not a finite number came from: the first thing in the order of the net that
  * is not finite. */

@@ -50,6 +50,11 @@ int tutti_net_classes(const tutti_net *net)
     return net->layers[net->layer_count - 1].in.c;
 }
 
+const char *tutti_net_answers(const tutti_net *net)
+{
+    return net->answers;
+}
+
 int tutti_net_layer_count(const tutti_net *net)
 {
     return net->layer_count;

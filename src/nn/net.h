@@ -12,6 +12,7 @@
 #include <tutti/net.h>
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/target.h"
 #include "kernel/layout.h"
 #include "nn/optimizers/optimizer.h"
 
@@ -91,7 +92,8 @@ typedef struct tutti_layer {
     int first_param, param_count;
     bool frozen;       /* its parameters stay as they are, running statistics, too */
     double lr_scale;   /* of the learning rate; 1 */
-    bool adds_loss;    /* a loss after another one: it adds to what that found */
+    int target;        /* of a loss: which of the net's */
+    bool adds_loss;    /* a loss after another one of its target: it adds to what that found */
     bool only_trains;  /* leads to auxiliary losses alone: evaluations do without it */
     bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
@@ -109,11 +111,15 @@ struct tutti_net {
     tutti_shape input;
     int layer_count, param_count, setting_count;
     int layer_room, param_room, setting_room; /* of the arrays */
-    tutti_layer *layers;         /* in the text's order: inputs come first; the last is the loss, */
-                                 /* others before it are auxiliary, for training */
+    tutti_layer *layers;         /* in the text's order: inputs come first; the last is a loss, */
+                                 /* others of its target are auxiliary, for training */
     tutti_param *params;         /* layer by layer, in the order of the flat buffer */
     tutti_net_setting *settings; /* "default" lines */
     size_t param_floats;         /* of the flat buffer */
+    int target_count;
+    tutti_target targets[TUTTI_MOST_TARGETS];
+    char answers[96];               /* the answer's, in words */
+    int judges[TUTTI_MOST_TARGETS]; /* of each target: the last layer that is a loss of it */
 };
 
 /* What the net suggests with lines "default KEY VALUE", and the usual values for the rest. */
@@ -162,6 +168,12 @@ bool tutti_layer_learns(const tutti_net *net, const tutti_layer *layer);
 /* Does it measure the samples of a statistics group when it is trained? A frozen one takes what it
  * has. */
 bool tutti_layer_measures(const tutti_layer *layer);
+
+/* The target that the last layer, which gives the net's answers, is a loss of. */
+static inline int tutti_net_answer(const tutti_net *net)
+{
+    return net->layers[net->layer_count - 1].target;
+}
 
 /* ---- tune.c: what is trained, and how fast; by patterns: tutti/net.h ---- */
 

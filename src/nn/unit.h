@@ -102,9 +102,10 @@ struct tutti_model {
     tutti_named_move *moves;
 
     tutti_judging judging;
-    float *losses;
-    int32_t *beaten_by;
-    double *grain_losses;
+    tutti_goals goals;
+    float *losses; /* [targets][samples], like the two below */
+    int32_t *beaten_by, *counted;
+    double *grain_losses; /* [targets][grain_count] */
     tutti_nonfinite nonfinite;
 };
 
@@ -114,9 +115,9 @@ typedef struct tutti_pass {
     bool training;
     uint32_t step;
     const float *samples;
-    const int32_t *labels;
-    int number;       /* among the passes of a step */
-    int first_sample; /* in the minibatch; in an evaluation the worker's first */
+    const int32_t *labels; /* like the model's goals, of all samples */
+    int number;            /* among the passes of a step */
+    int first_sample;      /* in the minibatch; in an evaluation the worker's first */
 } tutti_pass;
 
 /* Does its output end in a gate, whose derivative the readers apply? */
@@ -138,6 +139,13 @@ void tutti_model_find_nonfinite(tutti_model *model, const tutti_pass *pass);
 /* Notes that a pass of the unit took from 'begin' until now. */
 void tutti_unit_computed(const tutti_model *model, tutti_unit *unit, tutti_layer_pass pass,
                          double begin);
+
+/* ---- verdicts.c ---- */
+
+tutti_status tutti_verdicts_init(tutti_model *model) TUTTI_MUST_CHECK;
+
+/* After a forward pass of training over grains cuts[0] .. cuts[1]-1. Are all losses finite? */
+bool tutti_verdicts_sum(tutti_model *model, const int cuts[2]);
 
 /* ---- place.c ---- */
 

@@ -60,11 +60,11 @@ struct tutti_stepper {
     int *sync_of; /* by layer, -1 for none */
     tutti_moves moves;
     tutti_pulse *pulse;
-    tutti_divisor *divisor; /* NULL: it is the number of samples */
-    double loss_divisor;    /* of the last step */
-    tutti_how how;          /* of the step that is being computed */
-    int64_t step;           /* steps done */
-    double norm;            /* of the last step's gradient */
+    tutti_divisor *divisor;                   /* NULL: it is the number of samples */
+    double loss_divisors[TUTTI_MOST_TARGETS]; /* of the last step */
+    tutti_how how;                            /* of the step that is being computed */
+    int64_t step;                             /* steps done */
+    double norm;                              /* of the last step's gradient */
     double exposed, computed;
 };
 
@@ -154,7 +154,8 @@ void tutti_divisor_destroy(tutti_divisor **divisor);
 void tutti_divisor_start(tutti_stepper *stepper, const tutti_samples *samples);
 
 /* Collective. The model's hook. */
-tutti_status tutti_divisor_wait(void *stepper, double *divisor) TUTTI_MUST_CHECK;
+tutti_status tutti_divisor_wait(void *stepper,
+                                double divisors[TUTTI_MOST_TARGETS]) TUTTI_MUST_CHECK;
 
 /* ---- pulse.c ---- */
 

@@ -14,6 +14,7 @@
 
 enum {
     HITS,
+    JUDGED,
     ASKED,
     DATA_WAIT,
     EXPOSED,
@@ -28,8 +29,9 @@ enum {
 
 struct tutti_pulse {
     tutti_gather gather;
-    int64_t sent;         /* steps done when the pulse under way was sent; 0: none is */
-    double norm, divisor; /* of that step, the same on all ranks: they need not travel */
+    int64_t sent; /* steps done when the pulse under way was sent; 0: none is */
+    double norm;  /* of that step, the same on all ranks: they need not travel */
+    double divisors[TUTTI_MOST_TARGETS];
     double computed;
     tutti_rank_times *ranks; /* of the step whose news was read last */
 };
@@ -40,7 +42,8 @@ tutti_status tutti_pulse_create(tutti_stepper *s)
     TUTTI_TRY(tutti_alloc(&p, 1, sizeof *p));
     s->pulse = p;
     TUTTI_TRY(tutti_alloc(&p->ranks, (size_t)s->size, sizeof *p->ranks));
-    return tutti_gather_create(&p->gather, s, "pulse", LOSSES + tutti_gather_roots_most(s));
+    return tutti_gather_create(&p->gather, s, "pulse",
+                               LOSSES + s->options.net->target_count * tutti_gather_roots_most(s));
 }
 
 void tutti_pulse_destroy(tutti_pulse **pulse)
@@ -53,13 +56,32 @@ void tutti_pulse_destroy(tutti_pulse **pulse)
     *pulse = NULL;
 }
 
+/* Where a rank's strip has the losses of a target. */
+static int losses_of(const tutti_stepper *s, int target)
+{
+    return LOSSES + target * tutti_gather_roots_most(s);
+}
+
 static bool is_finite_strip(const tutti_stepper *s, int rank)
 {
     const double *strip = tutti_gather_of(&s->pulse->gather, rank);
     const int roots = tutti_exchange_roots(s->options.grains, s->size, rank);
-    for (int i = 0; i < roots; i++)
-        if (!isfinite(strip[LOSSES + i])) return false;
+    for (int t = 0; t < s->options.net->target_count; t++)
+        for (int i = 0; i < roots; i++)
+            if (!isfinite(strip[losses_of(s, t) + i])) return false;
     return true;
+}
+
+/* A minibatch without a pixel that counts has no loss. */
+static double loss_of(const tutti_stepper *s)
+{
+    const tutti_pulse *p = s->pulse;
+    double loss = 0;
+    for (int t = 0; t < s->options.net->target_count; t++) {
+        const double sum = tutti_gather_join_roots(s, &p->gather, losses_of(s, t));
+        if (p->divisors[t] > 0) loss += sum / p->divisors[t];
+    }
+    return loss;
 }
 
 static void read_news(const tutti_stepper *s, tutti_news *news)
@@ -67,7 +89,7 @@ static void read_news(const tutti_stepper *s, tutti_news *news)
     const tutti_pulse *p = s->pulse;
     double longest = -1;
     *news = (tutti_news){.step = p->sent,
-                         .loss = tutti_gather_join_roots(s, &p->gather, LOSSES) / p->divisor,
+                         .loss = loss_of(s),
                          .norm = p->norm,
                          .ranks = p->ranks,
                          .diverged_rank = -1};
@@ -79,6 +101,7 @@ static void read_news(const tutti_stepper *s, tutti_news *news)
                                          .data = strip[DATA_WAIT],
                                          .memory = strip[MEMORY]};
         news->hits += (int64_t)strip[HITS];
+        news->judged += (int64_t)strip[JUDGED];
         news->asked |= (unsigned)strip[ASKED];
         news->data_wait = fmax(news->data_wait, strip[DATA_WAIT]);
         news->exposed = fmax(news->exposed, strip[EXPOSED]);
@@ -105,12 +128,28 @@ tutti_status tutti_pulse_flush(tutti_stepper *s, tutti_news *news)
     return TUTTI_OK;
 }
 
-static int64_t count_hits(const tutti_model *model)
+/* By the net's answer. */
+static void count_hits(const tutti_stepper *s, double *hits, double *judged)
 {
-    const int32_t *beaten_by = tutti_model_beaten_by(model);
-    int64_t hits = 0;
-    for (int i = 0; i < tutti_model_samples(model); i++) hits += beaten_by[i] == 0;
-    return hits;
+    const int answer = tutti_net_answer(s->options.net), samples = tutti_model_samples(s->model);
+    const tutti_target *target = &s->options.net->targets[answer];
+    const tutti_verdict v = tutti_model_verdict(s->model, answer);
+    const bool pixels = target->form == TUTTI_TARGET_PIXELS;
+    *hits = *judged = 0;
+    for (int i = 0; i < samples && !tutti_target_is_values(target); i++) {
+        *hits += pixels ? v.counted[i] - v.beaten_by[i] : v.beaten_by[i] == 0;
+        *judged += pixels ? v.counted[i] : 1;
+    }
+}
+
+static void put_losses(const tutti_stepper *s, double *own)
+{
+    for (int t = 0; t < s->options.net->target_count; t++) {
+        const double *losses;
+        int first;
+        tutti_model_grain_losses(s->model, t, &first, &losses);
+        tutti_gather_put_roots(s, losses, own + losses_of(s, t));
+    }
 }
 
 /* Bytes that this process has had in memory at most. */
@@ -128,10 +167,8 @@ tutti_status tutti_pulse_beat(tutti_stepper *s, tutti_note mine, tutti_news *new
     TUTTI_TRY(tutti_pulse_flush(s, news));
     const double waited = tutti_now() - begin;
     double *own = tutti_gather_of(&p->gather, s->rank);
-    const double *losses;
-    int first;
     const tutti_nonfinite odd = tutti_model_nonfinite(s->model);
-    own[HITS] = (double)count_hits(s->model);
+    count_hits(s, &own[HITS], &own[JUDGED]);
     own[ASKED] = mine.asked;
     own[DATA_WAIT] = mine.data_wait;
     own[EXPOSED] = s->exposed;
@@ -141,11 +178,10 @@ tutti_status tutti_pulse_beat(tutti_stepper *s, tutti_note mine, tutti_news *new
     own[NONFINITE_KIND] = odd.kind;
     own[NONFINITE_LAYER] = odd.layer;
     own[NONFINITE_SAMPLE] = odd.sample;
-    tutti_model_grain_losses(s->model, &first, &losses);
-    tutti_gather_put_roots(s, losses, own + LOSSES);
+    put_losses(s, own);
     p->computed = s->computed;
     p->norm = s->norm;
-    p->divisor = s->loss_divisor;
+    memcpy(p->divisors, s->loss_divisors, sizeof p->divisors);
     p->sent = s->step;
     if (p->gather.exchange) tutti_exchange_start(p->gather.exchange);
     return TUTTI_OK;

@@ -120,7 +120,9 @@ tutti_status tutti_stepper_step(tutti_stepper *s, const tutti_samples *samples, 
     tutti_update_prepare(s, lr);
     tutti_divisor_start(s, samples);
     tutti_model_mix(s->model, samples->others, samples->shares);
+    tutti_model_aim(s->model, &samples->goals);
     TUTTI_TRY(tutti_model_train(s->model, (uint32_t)s->step, samples->values, samples->labels));
+    tutti_model_aim(s->model, NULL);
     TUTTI_TRY(tutti_sync_finish(s));
     s->computed += tutti_now() - start - s->exposed;
     s->step++;

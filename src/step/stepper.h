@@ -46,7 +46,8 @@ typedef struct tutti_stepper_options {
     int late;                   /* as in tutti_model_options */
     uint64_t seed;              /* of dropout */
     double smoothing;           /* of labels: kernel/targets.h */
-    const float *class_weights; /* one a class; the loss is divided by their sum; NULL: all 1 */
+    const float *class_weights; /* one a class; the loss is divided by their sum; NULL: all 1. Of */
+                                /* the net's answer, as smoothing */
     tutti_chosen_optimizer optimizer;
     double weight_decay;
     bool decay_all; /* false: not of parameters that are better left out (tutti_param) */
@@ -77,6 +78,7 @@ typedef struct tutti_samples {
     const int32_t *labels;
     const int32_t *others;
     const float *shares;
+    tutti_goals goals; /* targets that are more than these labels */
 } tutti_samples;
 
 /* What this rank has to say beside its losses. */
@@ -98,14 +100,15 @@ typedef struct tutti_rank_times {
 typedef struct tutti_news {
     int64_t step; /* steps done; 0 when there is no news */
     double loss;
-    double norm;                   /* of the gradient, where clipping asks for it; else NaN */
-    int64_t hits;                  /* top-1, of the whole minibatch */
-    unsigned asked;                /* bits of any rank */
-    double data_wait;              /* seconds, the longest of any rank */
-    double exposed;                /* likewise: waiting for communication */
-    int slowest;                   /* the rank that computed longest */
-    int diverged_rank;             /* the first whose loss is not finite; -1: none */
-    tutti_nonfinite nonfinite;     /* that it met */
+    double norm;               /* of the gradient, where clipping asks for it; else NaN */
+    int64_t hits, judged;      /* of the whole minibatch: right ones, of samples or of pixels; */
+                               /* judged 0 where outputs are values */
+    unsigned asked;            /* bits of any rank */
+    double data_wait;          /* seconds, the longest of any rank */
+    double exposed;            /* likewise: waiting for communication */
+    int slowest;               /* the rank that computed longest */
+    int diverged_rank;         /* the first whose loss is not finite; -1: none */
+    tutti_nonfinite nonfinite; /* that it met */
     const tutti_rank_times *ranks; /* of each rank, until the next step */
 } tutti_news;
 

@@ -1,4 +1,5 @@
-/* What a net says about samples: lines for people, lines of JSON, an array or an archive. */
+/* What a net says about samples: lines for people, lines of JSON, an array, an archive, a folder of
+ * masks. */
 #ifndef TUTTI_TRAIN_ANSWERS_H
 #define TUTTI_TRAIN_ANSWERS_H
 
@@ -11,9 +12,9 @@ typedef struct tutti_answers tutti_answers;
 tutti_status tutti_answers_create(tutti_answers **out, const tutti_run *run,
                                   const tutti_question *question, int64_t rows) TUTTI_MUST_CHECK;
 
-/* The next sample's probabilities, of all outputs. 'name' is a file's; NULL: it is sample 'id'. */
+/* The next sample's answer, as outputs lie. 'name' is a file's; NULL: it is sample 'id'. */
 tutti_status tutti_answers_add(tutti_answers *answers, const char *name, int64_t id,
-                               const float *probabilities) TUTTI_MUST_CHECK;
+                               const float *answer) TUTTI_MUST_CHECK;
 
 /* The next sample could not be read; tutti_message() says why. */
 tutti_status tutti_answers_miss(tutti_answers *answers, const char *name,

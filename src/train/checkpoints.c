@@ -6,22 +6,38 @@
 #include "train/run.h"
 #include "train/signals.h"
 
-enum { METRICS = 6 };
+enum { METRICS = 4 + TUTTI_MOST_FIGURES, NAME = 48 };
+
+/* "best_top1" */
+static const char *best_name(const tutti_run *run, char name[NAME])
+{
+    snprintf(name, NAME, "best_%s", tutti_judge_decider(tutti_run_judge_of_answer(run)));
+    return name;
+}
+
+/* What stands in a state: "loss", the figures of the last evaluation, "best_top1", ... Returns how
+ * many. */
+static int metrics_of(const tutti_run *run, tutti_state_metric metrics[METRICS], char best[NAME])
+{
+    const tutti_judge *judge = tutti_run_judge_of_answer(run);
+    int n = 0;
+    metrics[n++] = (tutti_state_metric){"loss", run->score.loss};
+    for (int i = 0; i < TUTTI_MOST_FIGURES && judge->figures[i].key; i++)
+        metrics[n++] = (tutti_state_metric){judge->figures[i].key, run->score.last.figures[i]};
+    metrics[n++] = (tutti_state_metric){best_name(run, best), run->score.best};
+    metrics[n++] = (tutti_state_metric){"best_step", (double)run->score.best_step};
+    metrics[n++] =
+        (tutti_state_metric){"stale", run->settings.patience ? (double)run->score.stale : NAN};
+    return n;
+}
 
 /* Where the run stands. */
-static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[METRICS])
+static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[METRICS],
+                            char best[NAME])
 {
     const tutti_pace *pace = &run->settings.pace;
     const int64_t step = tutti_stepper_steps(run->stepper), seen = step * pace->batch;
-    const tutti_state_metric now[METRICS] = {
-        {"loss", run->score.loss},
-        {"top1", run->score.top1},
-        {"top5", run->score.top5},
-        {"best_top1", run->score.best_top1},
-        {"best_step", (double)run->score.best_step},
-        {"stale", run->settings.patience ? (double)run->score.stale : NAN},
-    };
-    memcpy(metrics, now, sizeof now);
+    const int count = metrics_of(run, metrics, best);
     return (tutti_state){
         .step = step,
         .epoch = seen / pace->samples,
@@ -34,16 +50,18 @@ static tutti_state state_of(const tutti_run *run, tutti_state_metric metrics[MET
         .options = run->kept.list + run->kept.first,
         .option_count = run->kept.count - run->kept.first,
         .metrics = metrics,
-        .metric_count = METRICS,
+        .metric_count = count,
     };
 }
 
 static void take_state(tutti_run *run, const tutti_state *state)
 {
+    char best[NAME];
+    const tutti_judge *judge = tutti_run_judge_of_answer(run);
     run->score.loss = tutti_state_metric_value(state, "loss");
-    run->score.top1 = tutti_state_metric_value(state, "top1");
-    run->score.top5 = tutti_state_metric_value(state, "top5");
-    run->score.best_top1 = tutti_state_metric_value(state, "best_top1");
+    for (int i = 0; i < TUTTI_MOST_FIGURES && judge->figures[i].key; i++)
+        run->score.last.figures[i] = tutti_state_metric_value(state, judge->figures[i].key);
+    run->score.best = tutti_state_metric_value(state, best_name(run, best));
     const double best_step = tutti_state_metric_value(state, "best_step");
     run->score.best_step = isfinite(best_step) ? (int64_t)best_step : 0;
     const double stale = tutti_state_metric_value(state, "stale");
@@ -57,7 +75,7 @@ bool tutti_run_is_stale(const tutti_run *run)
 
 int64_t tutti_run_best_step(const tutti_run *run)
 {
-    return isfinite(run->score.best_top1) ? run->score.best_step : -1;
+    return isfinite(run->score.best) ? run->score.best_step : -1;
 }
 
 /* A reader who sees a checkpoint finds the rows that lead to it. */
@@ -69,7 +87,8 @@ static tutti_status sync_metrics(void *metrics)
 tutti_status tutti_run_save(tutti_run *run)
 {
     tutti_state_metric metrics[METRICS];
-    const tutti_state state = state_of(run, metrics);
+    char best[NAME];
+    const tutti_state state = state_of(run, metrics, best);
     const tutti_save save = {
         .run = run->options->run,
         .state = &state,

@@ -17,8 +17,9 @@ static tutti_status balance(float *values, tutti_data *data)
     int present = 0;
     TUTTI_TRY(tutti_alloc(&counts, (size_t)classes, sizeof *counts));
     const tutti_status s = tutti_data_count_labels(data, counts);
+    double samples = 0; /* or pixels */
     for (int c = 0; c < classes; c++) present += counts[c] > 0;
-    const double samples = tutti_data_count(data, TUTTI_SPLIT_TRAIN);
+    for (int c = 0; c < classes; c++) samples += (double)counts[c];
     for (int c = 0; !s && c < classes; c++)
         if (counts[c]) values[c] = (float)(samples / ((double)present * (double)counts[c]));
     tutti_free(counts);

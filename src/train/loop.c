@@ -55,10 +55,11 @@ static tutti_status step(tutti_run *run, loop *l, tutti_news *news)
     run->times.data_wait = tutti_now() - start;
     tutti_trace_span(run->trace, TUTTI_TRACE_DATA, "wait", NULL, step, -1, start,
                      start + run->times.data_wait);
-    const tutti_samples samples = {.values = batch.samples,
-                                   .labels = batch.labels,
-                                   .others = batch.others,
-                                   .shares = batch.shares};
+    tutti_samples samples = {.values = batch.samples,
+                             .labels = batch.labels,
+                             .others = batch.others,
+                             .shares = batch.shares};
+    memcpy(samples.goals.of, batch.targets, sizeof samples.goals.of);
     const tutti_note mine = {asked_here(run, l) | tutti_saving_bits(run), run->times.data_wait};
     TUTTI_TRY(tutti_stepper_step(run->stepper, &samples, tutti_run_rate(run, step), mine, news));
     run->times.stepping += tutti_now() - start;
@@ -89,16 +90,23 @@ static void smooth(double *value, double now)
     *value = isfinite(*value) ? 0.95 * *value + 0.05 * now : now;
 }
 
+/* Of samples, or of pixels; NaN where outputs are values. */
+static double share_right(const tutti_news *news)
+{
+    return news->judged ? (double)news->hits / (double)news->judged : NAN;
+}
+
 static void show_step(tutti_run *run, loop *l, const tutti_news *news, double seconds)
 {
     const double batch = run->settings.batch;
     smooth(&l->smooth_loss, news->loss);
-    smooth(&l->smooth_top1, (double)news->hits / batch);
+    smooth(&l->smooth_top1, share_right(news));
     smooth(&l->smooth_rate, batch / seconds);
     const tutti_progress_now now = {
         .step = news->step,
         .loss = l->smooth_loss,
         .top1 = l->smooth_top1,
+        .right = tutti_run_judge_of_answer(run)->figures[0].name,
         .lr = tutti_run_rate(run, news->step - 1),
         .step_seconds = seconds,
         .samples_per_s = l->smooth_rate,
@@ -115,9 +123,10 @@ static void show_step(tutti_run *run, loop *l, const tutti_news *news, double se
 
 static void tell_step(tutti_run *run, loop *l, const tutti_news *news, double seconds)
 {
+    const tutti_judge *judge = tutti_run_judge_of_answer(run);
     tutti_metrics_row row = tutti_metrics_row_empty(news->step, epoch_of(run, news->step), "train");
     row.loss = news->loss;
-    row.top1 = (double)news->hits / run->settings.batch;
+    if (judge->step_figure) *tutti_metrics_column(&row, judge->step_figure) = share_right(news);
     row.lr = tutti_run_rate(run, news->step - 1);
     row.gradient_norm = news->norm;
     row.seconds = seconds;
@@ -160,26 +169,15 @@ static tutti_status settle(tutti_run *run, loop *l)
     return take_news(run, l, &news);
 }
 
-static void tell_evaluation(tutti_run *run, loop *l, const char *phase, const tutti_evaluation *e,
-                            double seconds)
-{
-    const int64_t step = tutti_stepper_steps(run->stepper);
-    tutti_metrics_row row = tutti_metrics_row_empty(step, epoch_of(run, step), phase);
-    row.loss = e->loss;
-    row.top1 = e->top1;
-    row.top5 = e->top5;
-    row.samples = (double)e->samples;
-    row.seconds = seconds;
-    row.samples_per_s = (double)e->samples / seconds;
-    l->asked |= tutti_tell(run, &row);
-}
-
 static bool is_best(tutti_run *run, tutti_split split, const tutti_evaluation *e)
 {
     if (split != tutti_run_judge(run)) return false;
     run->score.stale++;
-    if (!e->samples || e->top1 <= run->score.best_top1) return false;
-    run->score.best_top1 = e->top1;
+    const int answer = tutti_net_answer(run->net);
+    const tutti_judge *judge = tutti_run_judge_of_answer(run);
+    const double value = tutti_judge_value(judge, &e->findings[answer]);
+    if (!e->samples || !tutti_judge_prefers(judge, value, run->score.best)) return false;
+    run->score.best = value;
     run->score.best_step = tutti_stepper_steps(run->stepper);
     run->score.stale = 0;
     return true;
@@ -206,22 +204,14 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, const t
     TUTTI_TRY(settle(run, l));
     tutti_chronicle_event(run->chronicle, step, "evaluating", phases[split], NULL);
     TUTTI_TRY(evaluate_weights(run, split, &e, tables));
-    run->score.top1 = e.top1;
-    run->score.top5 = e.top5;
+    run->score.last = e.findings[tutti_net_answer(run->net)];
     *best = is_best(run, split, &e);
     const double seconds = tutti_now() - start;
     tutti_rhythm_mark(&l->evaluation, start + seconds);
     tutti_trace_span(run->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
                      start + seconds);
-    if (e.samples)
-        tutti_progress_say(
-            run->progress, "epoch %.4g: %s top-1 %.2f %%, top-5 %.2f %%, loss %.4f%s",
-            epoch_of(run, step), phases[split], 100 * e.top1, 100 * e.top5, e.loss,
-            *best                           ? " (best so far)"
-            : split == tutti_run_judge(run) ? ""
-                                            : " (the only test, of the final weights)");
-    tell_evaluation(run, l, phases[split], &e, seconds);
-    if (tables) tutti_run_write_confusion(run, phases[split], tables);
+    l->asked |= tutti_run_tell(run, split, &e, *best, seconds);
+    if (tables && tables->confusion) tutti_run_write_confusion(run, phases[split], tables);
     return TUTTI_OK;
 }
 
@@ -232,7 +222,7 @@ static tutti_status evaluate_last(tutti_run *run, loop *l, tutti_split split, bo
     tutti_tables tables;
     const int classes = tutti_net_classes(run->net);
     if (!run->options->run || classes > MOST_CLASSES) return evaluate(run, l, split, NULL, best);
-    tutti_status s = tutti_comm_agree(run->me.comm, tutti_tables_create(&tables, classes));
+    tutti_status s = tutti_comm_agree(run->me.comm, tutti_tables_create(&tables, run));
     if (s == TUTTI_OK) s = evaluate(run, l, split, &tables, best);
     tutti_tables_destroy(&tables);
     return s;
@@ -245,7 +235,7 @@ static tutti_status test_at_the_end(tutti_run *run, loop *l)
     if (tutti_run_judge(run) == TUTTI_SPLIT_TEST || !tutti_data_count(run->data, TUTTI_SPLIT_TEST))
         return TUTTI_OK;
     TUTTI_TRY(evaluate_last(run, l, TUTTI_SPLIT_TEST, &best));
-    run->score.test_top1 = run->score.top1;
+    run->score.test = run->score.last;
     return TUTTI_OK;
 }
 
@@ -436,13 +426,14 @@ static tutti_status train(tutti_run *run, tutti_train_result *result)
     TUTTI_TRY(end_steps(run, &l, run_steps(run, &l)));
     const double seconds = tutti_now() - run->times.begun;
     const int64_t done = tutti_stepper_steps(run->stepper), steps = done - l.first_step;
+    const bool tells_classes = tutti_run_target(run)->form == TUTTI_TARGET_CLASS;
     *result = (tutti_train_result){
         .rank = run->me.rank,
         .ranks = run->me.size,
         .steps = done,
         .loss = run->score.loss,
-        .top1 = run->score.top1,
-        .top5 = run->score.top5,
+        .top1 = tells_classes ? run->score.last.figures[0] : NAN,
+        .top5 = tells_classes ? run->score.last.figures[1] : NAN,
         .seconds = seconds,
         .samples_per_s = run->times.stepping > 0
                              ? (double)(steps * run->settings.batch) / run->times.stepping

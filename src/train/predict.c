@@ -3,6 +3,7 @@
 #include "train/answers.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -21,9 +22,9 @@ typedef struct asking {
 
 /* ---- files ---- */
 
-static const float *probabilities(const tutti_run *run, int sample)
+static const float *answer_of(const tutti_run *run, int sample)
 {
-    const size_t row = tutti_round_up((size_t)tutti_net_classes(run->net), TUTTI_BLOCK);
+    const size_t row = tutti_shape_floats(run->net->layers[run->net->layer_count - 1].out);
     return tutti_model_probabilities(tutti_stepper_model(run->stepper)) + (size_t)sample * row;
 }
 
@@ -33,7 +34,7 @@ static tutti_status answer_held(asking *a)
     tutti_model *model = tutti_stepper_model(a->run->stepper);
     TUTTI_TRY(tutti_model_evaluate(model, a->held, a->samples, NULL));
     for (int i = 0; i < a->held; i++)
-        TUTTI_TRY(tutti_answers_add(a->answers, a->names[i], 0, probabilities(a->run, i)));
+        TUTTI_TRY(tutti_answers_add(a->answers, a->names[i], 0, answer_of(a->run, i)));
     a->held = 0;
     return TUTTI_OK;
 }
@@ -71,12 +72,21 @@ static tutti_status ask_file(asking *a, const char *path)
     return TUTTI_OK;
 }
 
+static bool is_array(const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 4 && !strcmp(name + length - 4, ".npy");
+}
+
 static tutti_status ask_files(asking *a, const tutti_question *question)
 {
     const size_t batch = (size_t)a->batch, stride = tutti_data_stride(a->run->data);
-    if (question->output)
+    if (question->output && tutti_run_target(a->run)->form != TUTTI_TARGET_PIXELS)
         return tutti_fail(TUTTI_ARGUMENT, "--output is for the samples of --data; answers about "
                                           "files are lines (--json)");
+    if (question->output && is_array(question->output))
+        return tutti_fail(TUTTI_ARGUMENT, "--output %s: masks of files go into a folder",
+                          question->output);
     TUTTI_TRY(tutti_reader_create(&a->reader, a->run->data));
     TUTTI_TRY(tutti_alloc(&a->samples, batch * stride, sizeof *a->samples));
     TUTTI_TRY(tutti_alloc(&a->names, batch, sizeof *a->names));
@@ -94,9 +104,9 @@ static tutti_status answer_batch(asking *a, const tutti_batch *batch)
     for (int i = 0; i < batch->count; i++) {
         const bool is_damaged = batch->labels[i] == TUTTI_LABEL_NONE;
         a->missed += is_damaged;
-        TUTTI_TRY(is_damaged ? tutti_answers_miss(a->answers, NULL, batch->ids[i])
-                             : tutti_answers_add(a->answers, NULL, batch->ids[i],
-                                                 probabilities(a->run, i)));
+        TUTTI_TRY(is_damaged
+                      ? tutti_answers_miss(a->answers, NULL, batch->ids[i])
+                      : tutti_answers_add(a->answers, NULL, batch->ids[i], answer_of(a->run, i)));
     }
     return TUTTI_OK;
 }

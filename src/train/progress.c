@@ -58,7 +58,10 @@ static void add_values(char line[LINE_BYTES], const tutti_progress *p,
                        const tutti_progress_now *now)
 {
     if (!isnan(now->loss)) add(line, " | loss %.4f", now->loss);
-    if (!isnan(now->top1)) add(line, " | top-1 %.2f %%", 100 * now->top1);
+    if (!isnan(now->top1)) {
+        const char *name = now->right ? now->right : "top-1";
+        add(line, " | %s %.2f %%", name, 100 * now->top1);
+    }
     if (!isnan(now->samples_per_s)) add_rate(line, now->samples_per_s, p->unit);
 }
 

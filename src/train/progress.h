@@ -40,6 +40,7 @@ typedef struct tutti_progress_now {
     double percent_of_peak; /* of the FMA peak */
     double data_wait;       /* fraction of the time spent waiting for data, 0..1 */
     double comm_exposed;    /* ... for communication */
+    const char *right;      /* what top1 is called; NULL: "top-1" */
 } tutti_progress_now;
 
 typedef struct tutti_progress tutti_progress;

@@ -85,19 +85,27 @@ static void say_summary(tutti_run *run, double seconds, int64_t steps)
         tutti_format_bytes(memory, 1024.0 * (double)usage.ru_maxrss));
 }
 
+/* "top-1 88.61 %", "loss 0.0312": what decides. */
+static void name_best(const tutti_judge *judge, double value, char *out, size_t size)
+{
+    if (judge->decides == TUTTI_DECIDES_LOSS) snprintf(out, size, "loss %.6g", value);
+    else snprintf(out, size, "%s %.2f %%", judge->figures[judge->decides].name, 100 * value);
+}
+
 static void say_best(const tutti_run *run)
 {
     const tutti_score *score = &run->score;
+    const tutti_judge *judge = tutti_run_judge_of_answer(run);
     const bool validates = tutti_run_judge(run) == TUTTI_SPLIT_VAL;
-    char test[96] = "";
-    if (isnan(score->best_top1)) return;
-    if (!isnan(score->test_top1))
-        snprintf(test, sizeof test, "; test top-1 %.2f %% with the final weights",
-                 100 * score->test_top1);
-    tutti_progress_say(run->progress,
-                       "best: %s top-1 %.2f %% after step %lld, chosen on the %s set%s",
-                       validates ? "val" : "test", 100 * score->best_top1,
-                       (long long)score->best_step, validates ? "validation" : "test", test);
+    const double tested = tutti_judge_value(judge, &score->test);
+    char best[64], last[64], test[128] = "";
+    if (isnan(score->best)) return;
+    name_best(judge, score->best, best, sizeof best);
+    name_best(judge, tested, last, sizeof last);
+    if (!isnan(tested)) snprintf(test, sizeof test, "; test %s with the final weights", last);
+    tutti_progress_say(run->progress, "best: %s %s after step %lld, chosen on the %s set%s",
+                       validates ? "val" : "test", best, (long long)score->best_step,
+                       validates ? "validation" : "test", test);
 }
 
 tutti_status tutti_run_report(tutti_run *run, double seconds, int64_t steps)

@@ -108,6 +108,8 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
         run->use == TUTTI_RUN_STEPS && run->about && o->own_data && !o->own_data->means;
     d.shape = (tutti_sample_shape){in.c, in.h, in.w};
     d.classes = tutti_net_classes(run->net);
+    d.target_count = run->net->target_count, d.answer = tutti_net_answer(run->net);
+    memcpy(d.targets, run->net->targets, sizeof d.targets);
     d.seed = (uint64_t)run->settings.seed;
     d.augment = run->settings.augment;
     d.skip_bad = run->settings.skip_bad;
@@ -117,7 +119,8 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     d.bar = &reading;
     if (is_told || asks_model) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
-    return is_told && tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
+    if (!is_told || tutti_run_target(run)->form != TUTTI_TARGET_CLASS) return TUTTI_OK;
+    return tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
 }
 
 static tutti_status regroup(tutti_run *run)
@@ -184,6 +187,7 @@ static tutti_status open_net_and_data(tutti_run *run, bool evaluates_only)
 {
     TUTTI_TRY(tutti_run_read_about(run, run->use != TUTTI_RUN_TRAINS));
     TUTTI_TRY(open_net(run, evaluates_only));
+    TUTTI_TRY(tutti_run_check_kind_of_loss(run));
     TUTTI_TRY(open_data(run, evaluates_only));
     if (!evaluates_only)
         TUTTI_TRY(tutti_settings_pace(&run->settings, run->options, samples_of_epoch(run)));
@@ -410,11 +414,11 @@ static tutti_status open_parts(tutti_run *run, bool evaluates_only)
 
 tutti_status tutti_run_open(tutti_run *run, const tutti_train_options *options, tutti_run_use use)
 {
-    *run = (tutti_run){
-        .use = use,
-        .options = &run->filled,
-        .filled = *options,
-        .score = {.top1 = NAN, .top5 = NAN, .best_top1 = NAN, .test_top1 = NAN, .loss = NAN}};
+    const tutti_found nothing = {.loss = NAN, .figures = {NAN, NAN, NAN}};
+    *run = (tutti_run){.use = use,
+                       .options = &run->filled,
+                       .filled = *options,
+                       .score = {.last = nothing, .best = NAN, .test = nothing, .loss = NAN}};
     TUTTI_TRY(tutti_chronicle_create(&run->chronicle, options->log));
     run->log = tutti_chronicle_log(run->chronicle);
     const tutti_status s =

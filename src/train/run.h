@@ -22,6 +22,8 @@
  *   predict.c       asking it about files and samples
  *   answers.c       what it says
  *   session.c, session_*.c   a run whose loop is the caller's
+ *   judge.c         figures of evaluations, by what a net's outputs are
+ *   found.c         what an evaluation found, told to people and to files
  *   figures.c       what a test found: classes, confusions, JSON
  */
 #ifndef TUTTI_TRAIN_RUN_H
@@ -40,6 +42,7 @@
 #include "train/about.h"
 #include "train/chronicle.h"
 #include "train/class_weights.h"
+#include "train/judge.h"
 #include "train/options.h"
 #include "train/plan_choice.h"
 #include "train/progress.h"
@@ -47,11 +50,11 @@
 
 /* What evaluations have found; NaN before the first. */
 typedef struct tutti_score {
-    double top1, top5; /* the last one's */
-    double best_top1;  /* by the split that judges */
+    tutti_found last; /* the last one's, of the net's answer */
+    double best;      /* of what decides (judge.h), by the split that judges */
     int64_t best_step;
     int64_t stale;    /* evaluations since then */
-    double test_top1; /* of the test at the end of a run that validates */
+    tutti_found test; /* of the test at the end of a run that validates */
     double loss;      /* of the last step that is known of */
 } tutti_score;
 
@@ -155,6 +158,9 @@ void tutti_run_convolve(tutti_run *run, bool evaluates_only);
  * model does not know. */
 tutti_status tutti_run_match_classes(tutti_run *run) TUTTI_MUST_CHECK;
 
+/* Do the options and the use suit the net's loss? */
+tutti_status tutti_run_check_kind_of_loss(const tutti_run *run) TUTTI_MUST_CHECK;
+
 /* The classes that answers are among, and their names. */
 int tutti_run_classes(const tutti_run *run);
 const char *tutti_run_class_name(const tutti_run *run, int output);
@@ -184,26 +190,28 @@ tutti_status tutti_run_load_weights(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* ---- evaluate.c ---- */
 
-/* Of one class: samples that are of it, that were taken for it, and both. */
-typedef struct tutti_class_count {
-    int64_t support, answered, right;
-} tutti_class_count;
-
 /* What an evaluation counts class by class, all zero before; on every rank the same after. */
 typedef struct tutti_tables {
-    tutti_class_count *classes; /* [classes] */
+    tutti_class_count *classes; /* [classes]; NULL: the net does not tell those of samples */
     int64_t *confusion;         /* [truth][answer]; NULL: there are too many */
+    int64_t *sums;              /* all that the judge of the net's answer has; NULL: not wanted */
 } tutti_tables;
 
 /* All zero; without a table of confusions where there are too many classes. Destroy is fine after a
  * failure. */
-tutti_status tutti_tables_create(tutti_tables *tables, int classes) TUTTI_MUST_CHECK;
+tutti_status tutti_tables_create(tutti_tables *tables, const tutti_run *run) TUTTI_MUST_CHECK;
 void tutti_tables_destroy(tutti_tables *tables);
 
 typedef struct tutti_evaluation {
     int64_t samples;
-    double loss, top1, top5;
+    double loss;       /* of all targets */
+    double top1, top5; /* where the net's answer is a class, else NaN */
+    tutti_found findings[TUTTI_MOST_TARGETS];
 } tutti_evaluation;
+
+/* Of the net's answer: how it is judged. */
+const tutti_target *tutti_run_target(const tutti_run *run);
+const tutti_judge *tutti_run_judge_of_answer(const tutti_run *run);
 
 /* By which samples checkpoints are judged: those for validation, where there are any. */
 tutti_split tutti_run_judge(const tutti_run *run);
@@ -212,6 +220,13 @@ tutti_split tutti_run_judge(const tutti_run *run);
  * rank 0 says so, and the rest is NaN. */
 tutti_status tutti_run_evaluate(tutti_run *run, tutti_split split, tutti_evaluation *evaluation,
                                 const tutti_tables *tables) TUTTI_MUST_CHECK;
+
+/* ---- found.c ---- */
+
+/* Shows an evaluation of a run that trains, 'best' so far or not, and writes it to the metrics.
+ * Gives the bits that those who watch the run ask for. */
+unsigned tutti_run_tell(tutti_run *run, tutti_split split, const tutti_evaluation *evaluation,
+                        bool best, double seconds);
 
 /* ---- figures.c ---- */
 

@@ -15,7 +15,7 @@ static const double LONG_WAIT = 1; /* seconds of waiting for a checkpoint, worth
 void tutti_saving_init(tutti_saving *saving, const tutti_run *run)
 {
     *saving = (tutti_saving){.retry.every = {RETRY_SECONDS, TUTTI_SPAN_SECONDS},
-                             .kept_top1 = run->score.best_top1,
+                             .kept_best = run->score.best,
                              .kept_step = run->score.best_step};
     if (tutti_stepper_steps(run->stepper)) tutti_signals_keep(tutti_stepper_steps(run->stepper));
 }
@@ -35,7 +35,7 @@ static void take_success(tutti_saving *saving, const tutti_run *run)
     saving->owes = false;
     tutti_chronicle_event(run->chronicle, saving->sent, "checkpoint", "written", NULL);
     if (saving->sent == 0) saving->took = tutti_now() - saving->began; /* which was waited for */
-    saving->kept_top1 = saving->sent_top1;
+    saving->kept_best = saving->sent_best;
     saving->kept_step = saving->sent_step;
 }
 
@@ -49,7 +49,7 @@ static void go_without(tutti_saving *saving, tutti_run *run)
     snprintf(saving->why, sizeof saving->why, "%s", tutti_message());
     tutti_rhythm_mark(&saving->retry, tutti_now());
     if (run->score.best_step != saving->sent_step) return;
-    run->score.best_top1 = saving->kept_top1;
+    run->score.best = saving->kept_best;
     run->score.best_step = saving->kept_step;
 }
 
@@ -95,7 +95,7 @@ static tutti_status wait_for_the_last(tutti_saving *saving, tutti_run *run)
 tutti_status tutti_saving_start(tutti_saving *saving, tutti_run *run)
 {
     TUTTI_TRY(wait_for_the_last(saving, run));
-    saving->sent_top1 = run->score.best_top1;
+    saving->sent_best = run->score.best;
     saving->sent_step = run->score.best_step;
     saving->sent = tutti_stepper_steps(run->stepper);
     saving->began = tutti_now();

@@ -9,9 +9,9 @@ typedef struct tutti_saving {
     bool owes; /* a checkpoint that the disk had no room for */
     char why[256];
     tutti_rhythm retry; /* when it is tried again */
-    double kept_top1;   /* of the best checkpoint on the disk, and its step */
+    double kept_best;   /* of the best checkpoint on the disk, and its step */
     int64_t kept_step;
-    double sent_top1; /* likewise, as the one being written says itself */
+    double sent_best; /* likewise, as the one being written says itself */
     int64_t sent_step;
     int64_t sent; /* the step of the one being written */
     bool said;    /* that training had to wait for one */

@@ -65,8 +65,7 @@ tutti_status tutti_session_evaluate(tutti_session *s, tutti_split split, tutti_s
         return tutti_fail(TUTTI_ARGUMENT, "this session's data set has no samples to evaluate");
     TUTTI_TRY(tutti_session_settle(s, NULL));
     TUTTI_TRY(tutti_run_evaluate(&s->run, split, &e, NULL));
-    s->run.score.top1 = e.top1;
-    s->run.score.top5 = e.top5;
+    s->run.score.last = e.findings[tutti_net_answer(s->run.net)];
     *score = (tutti_session_score){e.samples, e.loss, e.top1, e.top5};
     return TUTTI_OK;
 }

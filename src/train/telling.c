@@ -24,6 +24,13 @@ static void tell_events(tutti_events *events, const tutti_metrics_row *row)
     } curves[] = {{"loss", row->loss},
                   {"accuracy", row->top1},
                   {"top5", row->top5},
+                  {"pixel_accuracy", row->pixel_accuracy},
+                  {"mean_iou", row->mean_iou},
+                  {"mae", row->mae},
+                  {"rmse", row->rmse},
+                  {"r2", row->r2},
+                  {"right", row->accuracy},
+                  {"f1", row->f1},
                   {"lr", row->lr},
                   {"gradient_norm", row->gradient_norm},
                   {"samples_per_s", row->samples_per_s}};

@@ -6,7 +6,7 @@ static tutti_status test(tutti_run *run, tutti_train_result *result)
     tutti_tables tables = {0};
     tutti_evaluation e;
     TUTTI_TRY(tutti_run_load_weights(run));
-    tutti_status s = tutti_tables_create(&tables, tutti_net_classes(run->net));
+    tutti_status s = tutti_tables_create(&tables, run);
     s = tutti_comm_agree(run->me.comm, s);
     if (s == TUTTI_OK) s = tutti_run_evaluate(run, TUTTI_SPLIT_TEST, &e, &tables);
     if (s == TUTTI_OK && !e.samples)

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "format/json.h"
 #include "kernel/conv.h"
+#include "nn/kinds/kind.h"
 #include "train/run.h"
 
 tutti_status tutti_run_read_about(tutti_run *run, bool evaluates_only)
@@ -122,5 +123,34 @@ tutti_status tutti_run_match_classes(tutti_run *run)
     const int count = tutti_data_classes(run->data);
     TUTTI_TRY(tutti_alloc(&run->outputs, (size_t)count, sizeof *run->outputs));
     for (int label = 0; label < count; label++) TUTTI_TRY(match_class(run, label));
+    return TUTTI_OK;
+}
+
+/* ---- the loss ---- */
+
+/* What is said of classes is for nets that tell them apart. */
+tutti_status tutti_run_check_kind_of_loss(const tutti_run *run)
+{
+    const char *weights = run->options->class_weights;
+    const char *loss = run->net->layers[run->net->layer_count - 1].kind->word;
+    const bool simple =
+        run->net->target_count == 1 && tutti_run_target(run)->form == TUTTI_TARGET_CLASS;
+    if (run->use == TUTTI_RUN_STEPS && !simple)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "a loop of one's own has a label for each sample, but this net's loss is "
+                          "%s: train it with tutti train",
+                          loss);
+    if (!tutti_target_is_values(tutti_run_target(run))) return TUTTI_OK;
+    if (run->settings.label_smoothing > 0)
+        return tutti_fail(
+            TUTTI_ARGUMENT,
+            "--label-smoothing is for softmax and pixelsoftmax; this net's loss is %s: "
+            "leave it out",
+            loss);
+    if (weights && *weights && strcmp(weights, "none") != 0)
+        return tutti_fail(TUTTI_ARGUMENT,
+                          "--class-weights is for softmax and pixelsoftmax; this net's loss is %s: "
+                          "leave it out",
+                          loss);
     return TUTTI_OK;
 }

@@ -11,6 +11,7 @@
 #ifndef TUTTI_NN_KINDS_KIND_H
 #define TUTTI_NN_KINDS_KIND_H
 
+#include "base/target.h"
 #include "base/text.h"
 #include "kernel/conv.h"
 #include "kernel/exec.h"
@@ -28,9 +29,11 @@ typedef struct tutti_input {
 
 /* How a loss judges samples in training. */
 typedef struct tutti_judging {
-    tutti_targets targets; /* but for labels; of the worker's samples, the first of which is */
+    int answer;            /* the target whose losses know ... */
+    tutti_targets targets; /* ... these; but for labels. Of the worker's samples, the first is */
     int first_sample;      /* ... this one of the minibatch */
-    double divisor;        /* the minibatch's loss is the sum of its samples' divided by it */
+    double divisors[TUTTI_MOST_TARGETS]; /* of each target: the minibatch's loss is the sum of its
+                                          * samples' divided by it */
 } tutti_judging;
 
 /* What a kind's functions get. Everything is borrowed and lasts as long as the call. */
@@ -58,10 +61,13 @@ typedef struct tutti_call {
     const float *const *param;                 /* [layer->param_count] in the order of complete */
     float *const *gradient;                    /* the same of one root, all of it to be written */
     const tutti_grains *grains;                /* whose gradient that is */
-    const int32_t *labels;                     /* of a loss; NULL: none */
-    const tutti_judging *judging;              /* of a loss */
-    float *losses;                             /* one a sample */
-    int32_t *beaten_by; /* classes that score above the label, one a sample */
+    const int32_t *labels;        /* of a loss of classes, one a sample or a pixel; NULL: none */
+    const float *values;          /* of a loss of values, as x lies; NULL: none */
+    const tutti_judging *judging; /* of a loss */
+    float *losses;                /* one a sample, of the loss's target */
+    int32_t *beaten_by;           /* classes that score above the label; of pixels those that are */
+                                  /* wrong; one a sample */
+    int32_t *counted;             /* pixels that count, one a sample */
 } tutti_call;
 
 /* What create gets. */
@@ -116,6 +122,7 @@ struct tutti_kind {
     void (*convolve)(tutti_layer *layer, int algorithm);
     tutti_init init; /* of an activation: what suits the weights before it */
     bool is_loss;
+    tutti_target_form aims; /* of a loss: what it compares its input with */
 
     /* ---- how it may be run ---- */
 
