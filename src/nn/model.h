@@ -216,12 +216,12 @@ const int32_t *tutti_model_beaten_by(const tutti_model *model);
 
 /* The same of any target; those above are of the net's answer. Of pixels beaten_by says how many
  * are wrong of those 'counted'. */
-typedef struct tutti_verdict {
+typedef struct tutti_judgement {
     const float *answers; /* of the loss that judges, as it lies: probabilities, values */
     const float *losses;
     const int32_t *beaten_by, *counted;
-} tutti_verdict;
-tutti_verdict tutti_model_verdict(const tutti_model *model, int target);
+} tutti_judgement;
+tutti_judgement tutti_model_verdict(const tutti_model *model, int target);
 
 /* The sum of the losses of each of this worker's grains, after tutti_model_train: leaves of the
  * tree over all grains, from *first on. Returns how many. */

@@ -54,13 +54,13 @@ void tutti_model_aim(tutti_model *m, const tutti_goals *goals)
     m->goals = goals ? *goals : (tutti_goals){{0}};
 }
 
-tutti_verdict tutti_model_verdict(const tutti_model *m, int target)
+tutti_judgement tutti_model_verdict(const tutti_model *m, int target)
 {
     const size_t at = (size_t)target * (size_t)m->samples;
-    return (tutti_verdict){.answers = m->units[m->net->judges[target]].y,
-                           .losses = m->losses + at,
-                           .beaten_by = m->beaten_by + at,
-                           .counted = m->counted + at};
+    return (tutti_judgement){.answers = m->units[m->net->judges[target]].y,
+                             .losses = m->losses + at,
+                             .beaten_by = m->beaten_by + at,
+                             .counted = m->counted + at};
 }
 
 const float *tutti_model_losses(const tutti_model *m)

@@ -133,7 +133,7 @@ static void count_hits(const tutti_stepper *s, double *hits, double *judged)
 {
     const int answer = tutti_net_answer(s->options.net), samples = tutti_model_samples(s->model);
     const tutti_target *target = &s->options.net->targets[answer];
-    const tutti_verdict v = tutti_model_verdict(s->model, answer);
+    const tutti_judgement v = tutti_model_verdict(s->model, answer);
     const bool pixels = target->form == TUTTI_TARGET_PIXELS;
     *hits = *judged = 0;
     for (int i = 0; i < samples && !tutti_target_is_values(target); i++) {

@@ -73,7 +73,7 @@ static void judge(const tutti_run *run, const tutti_batch *batch, int target, in
                   const int32_t *labels, const tally *t)
 {
     const tutti_target *to = &run->net->targets[target];
-    const tutti_verdict v = tutti_model_verdict(tutti_stepper_model(run->stepper), target);
+    const tutti_judgement v = tutti_model_verdict(tutti_stepper_model(run->stepper), target);
     const tutti_shape out = run->net->layers[run->net->judges[target]].out;
     const void *goal = goal_of(run, batch, target, first + i, labels);
     const bool values = tutti_target_is_values(to);

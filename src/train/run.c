@@ -341,22 +341,10 @@ static tutti_status open_keeper(tutti_run *run, bool evaluates_only)
     return evaluates_only ? TUTTI_OK : describe(run);
 }
 
-/* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
-static void mention_spare_outputs(const tutti_run *run)
-{
-    const tutti_layer *last = &run->net->layers[run->net->layer_count - 1];
-    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
-    if (run->me.rank || have >= can || last->from[0] < 0) return;
-    tutti_warn(&run->log,
-               "%s has %d outputs for %d classes; to do without the others, give layer %s %d "
-               "outputs in a copy of the net's text and train that",
-               run->net->name, can, have, run->net->layers[last->from[0]].name, have);
-}
-
 static tutti_status prepare_training(tutti_run *run)
 {
     const tutti_train_options *o = run->options;
-    mention_spare_outputs(run);
+    tutti_run_mention_spare_outputs(run);
     TUTTI_TRY(tutti_comm_agree(run->me.comm, init_model(run)));
     if (o->weights) TUTTI_TRY(tutti_keeper_load_weights(run->keeper, o->weights, o->rename, false));
     tutti_stepper_begin_average(run->stepper);

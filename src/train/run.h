@@ -158,6 +158,9 @@ void tutti_run_convolve(tutti_run *run, bool evaluates_only);
  * model does not know. */
 tutti_status tutti_run_match_classes(tutti_run *run) TUTTI_MUST_CHECK;
 
+/* Rank 0 warns of outputs that no class has. */
+void tutti_run_mention_spare_outputs(const tutti_run *run);
+
 /* Do the options and the use suit the net's loss? */
 tutti_status tutti_run_check_kind_of_loss(const tutti_run *run) TUTTI_MUST_CHECK;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "format/json.h"
 #include "kernel/conv.h"
@@ -124,6 +125,18 @@ tutti_status tutti_run_match_classes(tutti_run *run)
     TUTTI_TRY(tutti_alloc(&run->outputs, (size_t)count, sizeof *run->outputs));
     for (int label = 0; label < count; label++) TUTTI_TRY(match_class(run, label));
     return TUTTI_OK;
+}
+
+/* Often forgotten: the zoo's nets tell ImageNet's classes apart. */
+void tutti_run_mention_spare_outputs(const tutti_run *run)
+{
+    const tutti_layer *last = &run->net->layers[run->net->layer_count - 1];
+    const int have = tutti_data_classes(run->data), can = tutti_net_classes(run->net);
+    if (run->me.rank || have >= can || last->from[0] < 0) return;
+    tutti_warn(&run->log,
+               "%s has %d outputs for %d classes; to do without the others, give layer %s %d "
+               "outputs in a copy of the net's text and train that",
+               run->net->name, can, have, run->net->layers[last->from[0]].name, have);
 }
 
 /* ---- the loss ---- */
