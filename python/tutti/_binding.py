@@ -425,6 +425,7 @@ FUNCTIONS = {
     "tutti_net_name": (c.c_char_p, [c.c_void_p]),
     "tutti_net_input": (tutti_shape, [c.c_void_p]),
     "tutti_net_classes": (c.c_int, [c.c_void_p]),
+    "tutti_net_answers": (c.c_char_p, [c.c_void_p]),
     "tutti_net_layer_count": (c.c_int, [c.c_void_p]),
     "tutti_net_layer_info": (tutti_layer_info, [c.c_void_p, c.c_int]),
     "tutti_net_total": (tutti_layer_info, [c.c_void_p]),
