@@ -60,7 +60,7 @@ static const tutti_kind own_loss = {
     .what = "a loss of the program's own",
     .keys = tutti_loss_keys,
     .options_size = sizeof(own_options),
-    .defaults = &(const own_options){.loss = {.weight = 1}},
+    .defaults = &(const own_options){.loss = TUTTI_LOSS_DEFAULTS},
     .is_loss = true,
     .saved = saved,
     .forward = forward,
@@ -77,7 +77,8 @@ tutti_status tutti_net_take_loss(tutti_net *net, const tutti_own_loss *loss)
                           "place of a single one",
                           net->name);
     TUTTI_TRY(tutti_alloc(&options, 1, sizeof *options));
-    *options = (own_options){.loss = {tutti_layer_number(last, "weight", 0)}, .own = *loss};
+    *options = (own_options){.loss = TUTTI_LOSS_DEFAULTS, .own = *loss};
+    options->loss.weight = tutti_layer_number(last, "weight", 0);
     tutti_free(last->options);
     last->options = options;
     last->kind = &own_loss;
