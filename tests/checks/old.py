@@ -31,7 +31,7 @@ def tested(run):
     rows = [json.loads(line) for line in open(run / "metrics.jsonl")]
     row = [row for row in rows if row["phase"] == "test"][-1]
     return (f"{row['samples']} samples: top-1 {100 * row['top1']:.2f} %, "
-            f"top-5 {100 * row['top5']:.2f} %, loss {row['loss']:.6f}")
+            f"top-5 {100 * row['top5']:.2f} %, loss {row['loss']:.6g}")
 
 
 def check_test(run, net):
