@@ -54,7 +54,8 @@ char *tutti_judge_text(char out[TUTTI_FINDING_TEXT], const tutti_judge *judge, c
         used +=
             (size_t)snprintf(out + used, TUTTI_FINDING_TEXT - used, format, figure->name, value);
     }
-    snprintf(out + used, TUTTI_FINDING_TEXT - used, "loss %.6g", f->loss);
+    const bool entropy = judge->decides != TUTTI_DECIDES_LOSS; /* of an ordinary size */
+    snprintf(out + used, TUTTI_FINDING_TEXT - used, entropy ? "loss %.6f" : "loss %.6g", f->loss);
     return out;
 }
 
