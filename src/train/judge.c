@@ -54,8 +54,7 @@ char *tutti_judge_text(char out[TUTTI_FINDING_TEXT], const tutti_judge *judge, c
         used +=
             (size_t)snprintf(out + used, TUTTI_FINDING_TEXT - used, format, figure->name, value);
     }
-    const bool entropy = judge->decides != TUTTI_DECIDES_LOSS; /* of an ordinary size */
-    snprintf(out + used, TUTTI_FINDING_TEXT - used, entropy ? "loss %.6f" : "loss %.6g", f->loss);
+    snprintf(out + used, TUTTI_FINDING_TEXT - used, "loss %.6g", f->loss);
     return out;
 }
 
