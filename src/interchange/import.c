@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -11,6 +12,7 @@ enum {
     MOST_SAMPLES = 1 << 20,
     OPEN_SAMPLES = 1000003, /* a prime: no shape is a multiple of it by chance */
     MOST_VALUES = 1 << 28,
+    MOST_COMPUTED = 1 << 26, /* elements, without any constant that was read */
     NOT_LOADED = -1,
 };
 
@@ -275,9 +277,16 @@ static void deinit(tutti_importer *im)
     tutti_free(im->drafts);
 }
 
+static int64_t memory(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (int64_t)pages * bytes : INT64_MAX / 2;
+}
+
 tutti_status tutti_import(const tutti_import_options *options, tutti_import_result *result)
 {
-    tutti_importer im = {.options = options};
+    tutti_importer im = {
+        .options = options, .bytes_left = memory(), .computed_left = MOST_COMPUTED};
     tutti_onnx *model = NULL;
     *result = (tutti_import_result){0};
     TUTTI_TRY(tutti_onnx_open(&model, options->model));

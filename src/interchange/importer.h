@@ -96,6 +96,8 @@ typedef struct tutti_importer {
     int draft_count, draft_room;
     tutti_constant **constants;
     int constant_count, constant_room;
+    int64_t bytes_left;    /* of memory that the file's constants may still take */
+    int64_t computed_left; /* elements that may still be computed: some, and more as were read */
     tutti_sampled **curves;
     int curve_count, curve_room;
     const char *ending; /* the operator that judges at the end: "Softmax"; NULL: none */

@@ -146,6 +146,12 @@ static tutti_status on_pad(tutti_importer *im, const tutti_onnx_node *node)
 
 /* ---- larger images ---- */
 
+/* Is it what the sizes say? 1.55 of 10 pixels are 15: taken for 1.5 it would read others. */
+static bool is_factor(float factor, int in, int out)
+{
+    return fabsf(factor - (float)out / (float)in) <= 1e-6F * factor;
+}
+
 /* The size that the output is to have: said, or as factors. */
 static tutti_status new_size(tutti_importer *im, const tutti_onnx_node *node, tutti_shape in,
                              tutti_shape *out)
@@ -166,9 +172,11 @@ static tutti_status new_size(tutti_importer *im, const tutti_onnx_node *node, tu
     if (!c || c->count != 4 || !c->is_real || c->reals[0] != 1 || c->reals[1] != 1 ||
         !(c->reals[2] > 0 && c->reals[2] < 4096 && c->reals[3] > 0 && c->reals[3] < 4096))
         return tutti_import_unknown(im, "its sizes are not in the file, or not those of an image");
-    *out = (tutti_shape){in.c, (int)floor((double)in.h * (double)c->reals[2]),
-                         (int)floor((double)in.w * (double)c->reals[3])};
-    return TUTTI_OK;
+    *out = (tutti_shape){in.c, (int)((float)in.h * c->reals[2]), (int)((float)in.w * c->reals[3])};
+    if (is_factor(c->reals[2], in.h, out->h) && is_factor(c->reals[3], in.w, out->w))
+        return TUTTI_OK;
+    return tutti_import_unknown(im,
+                                "its factors are not those of whole sizes: Tutti goes by sizes");
 }
 
 static bool is_nearest(const tutti_onnx_node *node, bool is_old, tutti_shape in, tutti_shape out)

@@ -131,6 +131,8 @@ static tutti_status check_joined(const tutti_importer *im, const tutti_constant 
 }
 
 /* Copies runs of 'inner' elements of all inputs in turn. */
+enum { MOST_RUNS = 1 << 28 };
+
 static void join(const tutti_importer *im, const tutti_onnx_node *node, int64_t axis,
                  tutti_constant *out)
 {
@@ -158,6 +160,8 @@ tutti_status tutti_fold_concat(tutti_importer *im, const tutti_onnx_node *node)
         like.size[axis] += next->size[axis];
     }
     TUTTI_TRY(tutti_import_constant(im, &like, &out));
+    if (out->count && out->count / like.size[axis] > MOST_RUNS / node->input_count)
+        return tutti_import_unknown(im, "too many constants of too many rows");
     if (out->count) join(im, node, axis, out);
     return tutti_import_give_constant(im, node, out);
 }
@@ -189,6 +193,19 @@ tutti_status tutti_fold_gather(tutti_importer *im, const tutti_onnx_node *node)
     return tutti_import_give_constant(im, node, out);
 }
 
+static const tutti_constant *larger(const tutti_constant *a, const tutti_constant *b)
+{
+    if (a->count != b->count) return a->count > b->count ? a : b;
+    return a->dims > b->dims ? a : b;
+}
+
+/* One number, or as many in the same dimensions. */
+static bool is_one_or_like(const tutti_constant *c, const tutti_constant *like)
+{
+    return c->count == 1 || (c->dims == like->dims &&
+                             !memcmp(c->size, like->size, (size_t)c->dims * sizeof *c->size));
+}
+
 static tutti_status fold_where(tutti_importer *im, const tutti_onnx_node *node)
 {
     const tutti_constant *c = tutti_fold_input(im, node, 0);
@@ -196,16 +213,13 @@ static tutti_status fold_where(tutti_importer *im, const tutti_onnx_node *node)
     tutti_constant *out;
     if (!c || !a || !b || a->is_real != b->is_real)
         return tutti_import_unknown(im, "it has not three inputs that fit");
-    tutti_constant like = c->count >= a->count && c->count >= b->count ? *c
-                          : a->count >= b->count                       ? *a
-                                                                       : *b;
+    tutti_constant like = *larger(c, larger(a, b));
     like.is_real = a->is_real;
+    if (!is_one_or_like(a, &like) || !is_one_or_like(b, &like) || !is_one_or_like(c, &like))
+        return tutti_import_unknown(im, "the shapes of its constants do not fit");
     TUTTI_TRY(tutti_import_constant(im, &like, &out));
     for (int64_t i = 0; i < out->count; i++) {
         const tutti_constant *from = tutti_constant_at(c, c->count == 1 ? 0 : i) != 0 ? a : b;
-        if ((from->count != 1 && from->count != out->count) ||
-            (c->count != 1 && c->count != out->count))
-            return tutti_import_unknown(im, "the shapes of its constants do not fit");
         tutti_constant_set(out, i, tutti_constant_at(from, from->count == 1 ? 0 : i));
     }
     return tutti_import_give_constant(im, node, out);

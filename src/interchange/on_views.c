@@ -269,37 +269,45 @@ static tutti_status fold_slice(tutti_importer *im, const tutti_onnx_node *node)
 }
 
 /* How large the parts are: said, or all alike with a smaller last one. */
-static tutti_status part_size(tutti_importer *im, const tutti_onnx_node *node,
-                              const tutti_constant *sizes, int64_t size, int part, int64_t *out)
+enum { MOST_PARTS = 1024 };
+
+static tutti_status read_parts(tutti_importer *im, const tutti_onnx_node *node, int64_t size,
+                               int64_t out[MOST_PARTS])
 {
-    int64_t list[1024];
-    const int said = tutti_onnx_ints(node, "split", list, 1024);
-    const int64_t alike = (size + node->output_count - 1) / node->output_count;
-    *out = (part + 1) * alike > size ? size - part * alike : alike;
-    if (sizes) *out = part < sizes->count ? sizes->integers[part] : 0;
-    else if (said) *out = part < said && part < 1024 ? list[part] : 0;
-    return *out > 0 ? TUTTI_OK : tutti_import_unknown(im, "a part of no size");
+    const int parts = node->output_count;
+    const tutti_constant *sizes = NULL;
+    if (parts < 1 || parts > MOST_PARTS) return tutti_import_unknown(im, "%d parts", parts);
+    const int64_t alike = (size + parts - 1) / parts;
+    int said = tutti_onnx_ints(node, "split", out, MOST_PARTS);
+    if (tutti_import_has(node, 1)) {
+        TUTTI_TRY(tutti_import_integers(im, node, 1, &sizes));
+        said = sizes->count == parts ? parts : -1;
+        if (said > 0) memcpy(out, sizes->integers, (size_t)parts * sizeof *out);
+    }
+    for (int i = 0; i < parts && !said; i++)
+        out[i] = (i + 1) * alike > size ? size - i * alike : alike;
+    for (int i = 0; i < parts; i++)
+        if ((said && said != parts) || out[i] < 1 || out[i] > size)
+            return tutti_import_unknown(im, "parts that are not those of its input");
+    return TUTTI_OK;
 }
 
 static tutti_status on_split(tutti_importer *im, const tutti_onnx_node *node)
 {
-    int64_t axis = tutti_onnx_int(node, "axis", 0), first = 0;
-    const tutti_constant *sizes = NULL;
+    int64_t axis = tutti_onnx_int(node, "axis", 0), first = 0, parts[MOST_PARTS];
     tutti_value x;
     TUTTI_TRY(tutti_import_feature(im, node, 0, &x));
     TUTTI_TRY(tutti_import_axis(im, &axis, x.view.dims));
-    if (tutti_import_has(node, 1)) TUTTI_TRY(tutti_import_integers(im, node, 1, &sizes));
+    TUTTI_TRY(read_parts(im, node, x.view.size[axis], parts));
     for (int i = 0; i < node->output_count; i++) {
         tutti_value part = x;
-        int64_t size;
-        TUTTI_TRY(part_size(im, node, sizes, x.view.size[axis], i, &size));
-        if (size > x.view.size[axis] - first)
-            return tutti_import_unknown(im, "parts that are more than the whole");
-        TUTTI_TRY(cut_feature(im, &part, (int)axis, first, first + size));
+        TUTTI_TRY(cut_feature(im, &part, (int)axis, first, first + parts[i]));
         TUTTI_TRY(tutti_import_give(im, node, i, &part));
-        first += size;
+        first += parts[i];
     }
-    return TUTTI_OK;
+    return first == x.view.size[axis]
+               ? TUTTI_OK
+               : tutti_import_unknown(im, "parts that are not all of its input");
 }
 
 static tutti_status on_concat(tutti_importer *im, const tutti_onnx_node *node)

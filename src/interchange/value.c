@@ -158,7 +158,7 @@ tutti_status tutti_import_give_constant(tutti_importer *im, const tutti_onnx_nod
 
 /* ---- constants ---- */
 
-enum { MOST_ELEMENTS = INT32_MAX, MOST_COMPUTED = 1 << 26 };
+enum { MOST_ELEMENTS = INT32_MAX, COMPUTED_PER_READ = 4 };
 
 static tutti_status count_elements(const tutti_importer *im, tutti_constant *c, int64_t most)
 {
@@ -193,7 +193,21 @@ static tutti_status new_constant(tutti_importer *im, const tutti_constant *like,
 tutti_status tutti_import_constant(tutti_importer *im, const tutti_constant *like,
                                    tutti_constant **out)
 {
-    return new_constant(im, like, MOST_COMPUTED, out);
+    TUTTI_TRY(new_constant(im, like, im->computed_left, out));
+    im->computed_left -= (*out)->count;
+    return TUTTI_OK;
+}
+
+/* A file may name the same bytes beside it as often as it likes. */
+static tutti_status take_memory(tutti_importer *im, const tutti_constant *c)
+{
+    const int64_t bytes = c->count * (c->is_real ? 4 : 8);
+    if (bytes > im->bytes_left)
+        return tutti_fail(TUTTI_MEMORY, "'%s': its constants take more memory than there is",
+                          im->model->path);
+    im->bytes_left -= bytes;
+    im->computed_left += COMPUTED_PER_READ * c->count;
+    return TUTTI_OK;
 }
 
 tutti_status tutti_import_tensor(tutti_importer *im, const tutti_onnx_tensor *tensor,
@@ -202,6 +216,8 @@ tutti_status tutti_import_tensor(tutti_importer *im, const tutti_onnx_tensor *te
     tutti_constant like = {.dims = tensor->dims, .is_real = tutti_onnx_is_real(tensor)};
     TUTTI_TRY(tutti_onnx_check_size(im->model, tensor));
     memcpy(like.size, tensor->shape, sizeof like.size);
+    like.count = tutti_onnx_elements(tensor);
+    TUTTI_TRY(take_memory(im, &like));
     TUTTI_TRY(new_constant(im, &like, MOST_ELEMENTS, out));
     (*out)->name = tensor->name;
     return like.is_real ? tutti_onnx_reals(im->model, tensor, (*out)->reals)

@@ -152,9 +152,24 @@ static tutti_status list_tensors(const tutti_importer *im, tensors *t)
     return TUTTI_OK;
 }
 
-/* Does the net think the same? */
-static tutti_status check_net(const tutti_net *net, const tensors *t)
+/* Has the layer the shape that the importer thinks it has? */
+static bool is_made(const tutti_net *net, const tutti_draft *d)
 {
+    int i = 0;
+    while (i < net->layer_count && strcmp(net->layers[i].name, d->name)) i++;
+    if (i == net->layer_count) return false;
+    const tutti_shape out = net->layers[i].out;
+    return out.c == d->shape.c && out.h == d->shape.h && out.w == d->shape.w;
+}
+
+/* Does the net think the same? */
+static tutti_status check_net(const tutti_importer *im, const tutti_net *net, const tensors *t)
+{
+    for (int i = 0; i < im->draft_count; i++)
+        if (im->drafts[i].merged < 0 && !is_made(net, &im->drafts[i]))
+            return tutti_fail(TUTTI_SHAPE,
+                              "'%s': layer %s of the net is not what the model computes",
+                              im->model->path, im->drafts[i].name);
     bool fits = net->param_count == t->count;
     for (int i = 0; fits && i < t->count; i++) {
         const int param = tutti_net_find_param(net, t->specs[i].name);
@@ -203,7 +218,7 @@ static tutti_status save(const tutti_importer *im, const tutti_string *text, con
     if (parsed != TUTTI_OK)
         return tutti_fail(TUTTI_UNSUPPORTED, "'%s': the net it makes is none: %s", im->model->path,
                           tutti_message());
-    tutti_status s = check_net(net, t);
+    tutti_status s = check_net(im, net, t);
     if (s == TUTTI_OK)
         s = tutti_told_init(&told, im, tutti_net_name(net), text->data, tutti_net_classes(net));
     if (s == TUTTI_OK) s = save_tensors(t, &told, im->weights_path);
