@@ -76,8 +76,8 @@ check-scaling: setup all
 	@tests/sim/scaling.py $(BUILD)/tutti all
 
 # The same nets, samples and steps in PyTorch (Debian's python3-torch, a large package), the same
-# pixels in PIL; and torchvision's nets without attention, brought over by tools/from-torch, in an
-# environment of its own.
+# pixels in PIL; in an environment of their own the nets that bench/step races, and torchvision's without
+# attention, brought over by tools/from-torch.
 check-torch: all
 	@tools/setup check torch
 	@/usr/bin/python3 -W ignore tests/check_pil.py $(BUILD)/tests/test_pictures
@@ -88,6 +88,7 @@ check-torch: all
 	@tools/venv $(VENV)
 	@$(VENV)/bin/python tests/check_data.py $(BUILD)/tests/varied
 	@$(VENV)/bin/python tests/check_from_torch.py $(BUILD)/tests/net_outputs
+	@$(VENV)/bin/python tests/check_opponents.py $(BUILD)/tutti
 	@$(VENV)/bin/python tests/check_torchvision.py $(BUILD)/tutti $(BUILD)/tests/net_outputs
 
 # The Python package as pip installs it, with mpi4py's communicators, and what --tensorboard writes read

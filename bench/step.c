@@ -1,6 +1,6 @@
 /* step: a full training step on synthetic data, on one rank or under mpirun, against the machine's
- * limit and against PyTorch (one process, or DDP with gloo for several ranks), whose steps
- * alternate with ours so that the machine's moods affect both alike. */
+ * limit and against PyTorch (one process, or DDP with gloo for several ranks) or TensorFlow, whose
+ * steps alternate with ours so that the machine's moods affect both alike. */
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <math.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,16 +17,15 @@
 #include "cli.h"
 #include "data/loader.h"
 #include "machine/peak.h"
+#include "opponent.h"
 #include "step/stepper.h"
 #include "train/plan_choice.h"
 
 typedef struct step_options {
     const char *net, *plan, *trace;
-    int batch_size, micro_batch, threads, grains, steps, against, overlap;
+    int batch_size, micro_batch, threads, grains, steps, against, precision, overlap;
     bool json;
 } step_options;
-
-enum { AGAINST_NONE, AGAINST_TORCH };
 
 // clang-format off
 #define AT(field) offsetof(step_options, field)
@@ -40,105 +38,13 @@ static const cli_option options[] = {
     {"plan",         CLI_TEXT,   AT(plan), .fallback = "auto", .help = "data, model, auto or a file"},
     {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on", .help = "communicate while computing"},
     {"steps",        CLI_INT,    AT(steps), 1, 1e6, "5", .help = "steps to time, after one to warm up"},
-    {"against",      CLI_CHOICE, AT(against), .choices = "none|torch", .fallback = "none", .help = "measure an opponent, too"},
+    {"against",      CLI_CHOICE, AT(against), .choices = OPPONENTS, .fallback = "none", .help = "measure an opponent, too"},
+    {"against-precision", CLI_CHOICE, AT(precision), .choices = OPPONENT_PRECISIONS, .fallback = "fp32", .help = "what the opponent computes in"},
     {"trace",        CLI_TEXT,   AT(trace), .value = "FILE", .help = "write a Chrome/Perfetto trace"},
     {"json",         CLI_FLAG,   AT(json), .help = "print JSON"},
     {.name = NULL},
 };
 // clang-format on
-
-/* ---- the opponent: a process that does a step for every line it is sent ---- */
-
-typedef struct opponent {
-    pid_t pid;
-    cpu_set_t cores; /* all of ours: the child must not inherit one pinned thread's core */
-    FILE *to, *from;
-    double best;
-    double rss;
-    char name[80]; /* "PyTorch 2.13.0, channels_last" */
-} opponent;
-
-/* $TUTTI_PYTHON, else what tools/venv made, else the system's. */
-static const char *python(void)
-{
-    const char *told = getenv("TUTTI_PYTHON");
-    if (told && *told) return told;
-    return access(OPPONENTS, X_OK) ? "/usr/bin/python3" : OPPONENTS;
-}
-
-/* The net's text without blocks, which is all that torch_net.py reads. */
-static bool write_net(const tutti_net *net, char path[])
-{
-    const int fd = mkstemps(path, 4);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!file) return false;
-    const bool printed = tutti_net_print(net, file) == TUTTI_OK;
-    return !fclose(file) && printed;
-}
-
-static bool opponent_open(opponent *o, const step_options *s, const tutti_net *net, int ranks,
-                          int threads)
-{
-    char path[] = "/tmp/tutti-step-XXXXXX.net";
-    int to[2], from[2];
-    char batch[16], thread_text[16], procs[16];
-    o->best = INFINITY;
-    snprintf(batch, sizeof batch, "%d", s->batch_size);
-    snprintf(thread_text, sizeof thread_text, "%d", threads);
-    snprintf(procs, sizeof procs, "%d", ranks);
-    if (!write_net(net, path) || pipe(to) || pipe(from)) return false;
-    if ((o->pid = fork()) < 0) return false;
-    if (o->pid == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        close(to[1]);
-        close(from[0]);
-        unsetenv("OMP_NUM_THREADS");
-        if (ranks > 1) memset(&o->cores, 0xff, sizeof o->cores); /* the launcher left us one */
-        sched_setaffinity(0, sizeof o->cores, &o->cores);
-        execlp(python(), python(), TORCH_STEP, path, batch, thread_text, "serve", procs,
-               (char *)NULL);
-        _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    o->to = fdopen(to[1], "w");
-    o->from = fdopen(from[0], "r");
-    char line[256];
-    const bool ready = o->to && o->from && fgets(line, sizeof line, o->from) &&
-                       sscanf(line, "ready %79[^\n]", o->name) == 1;
-    unlink(path);
-    return ready;
-}
-
-static bool opponent_steps(opponent *o, int count)
-{
-    double seconds = 0;
-    for (int i = 0; i < count; i++) {
-        char line[256];
-        fprintf(o->to, "\n");
-        fflush(o->to);
-        if (!fgets(line, sizeof line, o->from)) return false;
-        seconds += atof(line);
-    }
-    o->best = fmin(o->best, seconds / count);
-    return true;
-}
-
-static void opponent_close(opponent *o)
-{
-    char line[65536];
-    if (o->to) fclose(o->to);
-    if (o->from && fgets(line, sizeof line, o->from)) {
-        json_t *j = json_loads(line, 0, NULL);
-        o->rss = json_number_value(json_object_get(j, "max_rss_bytes"));
-        json_decref(j);
-    }
-    if (o->from) fclose(o->from);
-    if (o->pid > 0) waitpid(o->pid, NULL, 0);
-}
-
-/* ---- ours ---- */
 
 typedef struct subject {
     tutti_rank me;
@@ -195,8 +101,7 @@ static tutti_status let_opponent_step(subject *t, opponent *o, int count)
     double seconds = isfinite(o->best) ? o->best * count : 0;
     TUTTI_TRY(tutti_comm_broadcast(t->me.comm, 0, &seconds, sizeof seconds));
     if (t->me.rank) usleep((useconds_t)(seconds * 1e6));
-    else if (!opponent_steps(o, count))
-        return tutti_fail(TUTTI_UNSUPPORTED, "%s failed in a step", o->name);
+    else TUTTI_TRY(opponent_steps(o, count));
     return TUTTI_OK;
 }
 
@@ -221,7 +126,7 @@ static tutti_status measure(subject *t, const step_options *s, outcome *out)
     for (int i = 0; i < s->steps; i++) {
         TUTTI_TRY(tutti_peak_measure(&peak, t->me.exec, 0.01));
         out->peak = fmax(out->peak, peak);
-        if (s->against == AGAINST_TORCH) TUTTI_TRY(let_opponent_step(t, &out->opponent, row));
+        if (s->against) TUTTI_TRY(let_opponent_step(t, &out->opponent, row));
         TUTTI_TRY(steady_steps(t, row, &seconds));
         out->best = fmin(out->best, seconds);
     }
@@ -255,11 +160,12 @@ static void print_json(const subject *t, const step_options *s, const outcome *o
                   "ranks", t->me.size, "threads", tutti_team_size(t->me.exec.team), "step_s",
                   o->best, "samples_per_s", s->batch_size / o->best, "percent_of_peak", percent,
                   "max_rss_bytes", max_rss(), "layers", layers);
-    if (s->against == AGAINST_TORCH) {
+    if (s->against) {
         json_object_set_new(j, "against", json_string(o->opponent.name));
-        json_object_set_new(j, "torch_samples_per_s", json_real(s->batch_size / o->opponent.best));
+        json_object_set_new(j, "against_samples_per_s",
+                            json_real(s->batch_size / o->opponent.best));
         json_object_set_new(j, "ratio", json_real(o->opponent.best / o->best));
-        json_object_set_new(j, "torch_max_rss_bytes", json_real(o->opponent.rss));
+        json_object_set_new(j, "against_max_rss_bytes", json_real(o->opponent.rss));
     }
     json_dumpf(j, stdout, JSON_INDENT(1));
     printf("\n");
@@ -281,7 +187,7 @@ static void print_text(const subject *t, const step_options *s, const outcome *o
            "GFLOP/s), %.2f GB resident\n",
            s->net, s->batch_size, passes, t->me.size, tutti_team_size(t->me.exec.team),
            s->batch_size / o->best, percent, o->peak * t->me.size, max_rss() * 1e-9);
-    if (s->against == AGAINST_TORCH)
+    if (s->against)
         printf("%s%s: %.2f samples/s, %.2f GB resident; ratio %.2f\n", o->opponent.name,
                t->me.size > 1 ? ", DDP (gloo)" : "", s->batch_size / o->opponent.best,
                o->opponent.rss * 1e-9, o->opponent.best / o->best);
@@ -389,16 +295,18 @@ static void close_subject(subject *t)
 
 static tutti_status run(subject *t, const step_options *s, const cpu_set_t *cores)
 {
-    outcome o = {.best = INFINITY, .opponent.cores = *cores};
-    if (s->against == AGAINST_TORCH && t->me.rank == 0 &&
-        !opponent_open(&o.opponent, s, t->net, t->me.size, tutti_team_size(t->me.exec.team)))
-        return tutti_fail(TUTTI_UNSUPPORTED,
-                          "%s has no PyTorch: run tools/venv, or name one that has: "
-                          "TUTTI_PYTHON=...",
-                          python());
+    outcome o = {.best = INFINITY, .opponent.best = INFINITY};
+    const opponent_question q = {.net = t->net,
+                                 .opponent = s->against,
+                                 .precision = s->precision,
+                                 .batch = s->batch_size,
+                                 .threads = tutti_team_size(t->me.exec.team),
+                                 .ranks = t->me.size,
+                                 .cores = *cores};
+    if (s->against && t->me.rank == 0) TUTTI_TRY(opponent_open(&o.opponent, &q));
     const double begun = tutti_now();
     const tutti_status status = measure(t, s, &o);
-    if (o.opponent.pid) opponent_close(&o.opponent);
+    opponent_close(&o.opponent);
     if (status != TUTTI_OK) return status;
     if (s->trace) TUTTI_TRY(tutti_rank_write_trace(&t->me, t->trace, s->trace, begun));
     const double flops = (double)tutti_net_total(t->net).train_flops * s->batch_size;

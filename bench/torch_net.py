@@ -3,36 +3,14 @@
 build("vgg-a") -> (module, shape of a sample, classes). Parameters have the names of our
 checkpoints: conv1.weight, conv1.bias, ... groups(module, lr) are what an optimizer is to train.
 """
-import pathlib
-
 import torch
 import torch.nn as nn
 
-MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
+from net_text import inputs_of, named, pair
+
 ACTIVATIONS = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "gelu": nn.GELU,
                "hardswish": nn.Hardswish, "hardsigmoid": nn.Hardsigmoid,
                "leakyrelu": nn.LeakyReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
-
-
-def read(path):
-    """The input's shape and a list of (name, kind, words, key=value pairs)."""
-    shape, layers = None, []
-    for line in open(path):
-        words = line.split("#")[0].split()
-        if not words or words[0] in ("default", "tutti"):
-            continue
-        if words[0] == "input":
-            shape = tuple(int(n) for n in words[1:])
-            continue
-        pairs = dict(w.split("=") for w in words[2:] if "=" in w)
-        layers.append((words[0], words[1], [w for w in words[2:] if "=" not in w], pairs))
-    return shape, layers
-
-
-def pair(pairs, key, otherwise):
-    """(height, width) of a number or HEIGHTxWIDTH."""
-    sizes = [int(n) for n in pairs[key].split("x")] if key in pairs else otherwise
-    return tuple(sizes * 2) if len(sizes) == 1 else tuple(sizes)
 
 
 class Scale(nn.Module):
@@ -199,12 +177,6 @@ class Net(nn.Module):
         return self.last(x).flatten(1)
 
 
-def inputs_of(kind, words, pairs, names):
-    if kind in JOINS:
-        return [w for w in words if w in names]
-    return [pairs.get("from", names[-1])]
-
-
 def add_layer(net, layer, kind, words, pairs, inputs, x, dropout):
     """Adds a layer whose first input is like x; returns the name of what it gives."""
     _, ends = pads_of(pairs) if kind == "conv" else (None, None)
@@ -246,7 +218,7 @@ def groups(net, lr):
 
 
 def build(name, dropout=True):
-    shape, layers = read(name if name.endswith(".net") else MODELS / f"{name}.net")
+    shape, layers = named(name)
     net, names, given = Net(), ["input"], {"input": "input"}
     shapes = {"input": torch.zeros(2, *shape, *[1] * (3 - len(shape)))}
     for layer, kind, words, pairs in layers:

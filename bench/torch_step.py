@@ -1,32 +1,35 @@
 #!/usr/bin/env python3
 """A step of SGD with momentum in PyTorch on random data: the opponent of bench/step.
 
-    torch_step.py NET BATCH THREADS [STEPS|serve] [PROCESSES]
-
-BATCH counts the samples of all processes together; several processes use DistributedDataParallel
-over gloo, with THREADS threads each. Times STEPS steps (5) after one to warm up and prints one line
-of JSON: net, batch, threads, processes, samples_per_s (of the best step), step_s [...],
-max_rss_bytes (of the first process), torch.
-
-Pictures are channels_last, which is the fastest way where PyTorch has oneDNN (Debian's has not).
-
-With "serve" it prints "ready" and what it is after the step to warm up; then, for each line it reads, it does a
-step and prints its seconds; at the end of its input it prints the JSON. So steps of both sides can
-alternate, and the machine's moods affect both alike.
+Several processes use DistributedDataParallel over gloo. Pictures are channels_last, which is the
+fastest way where PyTorch has oneDNN (Debian's has not). Of the two ways to bf16, autocast and a net of
+bfloat16, --precision bf16 tries both and takes the faster one.
 """
-import json, os, resource, socket, subprocess, sys, time
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
 
-if len(sys.argv) < 4:
-    sys.exit(__doc__)
-arguments = sys.argv[1:] + ["5", "1"][len(sys.argv) - 4:]
-net_name, batch, threads = arguments[0], int(arguments[1]), int(arguments[2])
-mode, processes = arguments[3], int(arguments[4])
+import opponent
+
+WAYS = ("fp32", "bf16", "autocast", "bfloat16")
+asked = opponent.arguments(__doc__, WAYS)
 rank = int(os.environ.get("TORCH_STEP_RANK", 0))
-os.environ["OMP_NUM_THREADS"] = str(threads)
 
 import torch
 import torch.distributed as dist
 import torch_net
+
+
+def speed(way):
+    """Samples per second of two steps, in a process of their own: memory is counted, too."""
+    done = subprocess.run([sys.executable, __file__, asked.net, str(asked.batch), str(asked.threads),
+                           "--steps", "2", "--precision", way], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)["samples_per_s"] if done.returncode == 0 else 0
 
 
 def start_others():
@@ -34,74 +37,65 @@ def start_others():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(s.getsockname()[1]))
-    return [subprocess.Popen([sys.executable, *sys.argv], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL,
+    return [subprocess.Popen([sys.executable, *sys.argv, "--precision", precision],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              env=dict(os.environ, TORCH_STEP_RANK=str(r)))
-            for r in range(1, processes)]
+            for r in range(1, asked.processes)]
 
 
-others = start_others() if processes > 1 and rank == 0 else []
-torch.set_num_threads(threads)
+precision = asked.precision if asked.precision != "bf16" else max("autocast", "bfloat16", key=speed)
+others = start_others() if asked.processes > 1 and rank == 0 else []
+torch.set_num_threads(asked.threads)
 torch.manual_seed(0)
-net, shape, classes = torch_net.build(net_name)
-if processes > 1:
-    dist.init_process_group("gloo", rank=rank, world_size=processes)
+net, shape, classes = torch_net.build(asked.net)
+if precision == "bfloat16":
+    net = net.to(torch.bfloat16)
+if asked.processes > 1:
+    dist.init_process_group("gloo", rank=rank, world_size=asked.processes)
     net = torch.nn.parallel.DistributedDataParallel(net)
-share = batch // processes + (rank < batch % processes)
+share = asked.batch // asked.processes + (rank < asked.batch % asked.processes)
 x, y = torch.randn(share, *shape), torch.randint(0, classes, (share,))
+x = x.to(torch.bfloat16) if precision == "bfloat16" else x
 is_last = len(shape) == 3 and torch.backends.mkldnn.is_available()
 if is_last:
     net, x = (t.to(memory_format=torch.channels_last) for t in (net, x))
-name = f"PyTorch {torch.__version__}{', channels_last' if is_last else ''}"
+name = ", ".join([f"PyTorch {torch.__version__}", *["channels_last"] * is_last,
+                  *{"autocast": ["bf16 by autocast"], "bfloat16": ["all of it bf16"]}.get(precision, [])])
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
 criterion = torch.nn.CrossEntropyLoss()
-
-
-def go_on(wanted):
-    """Does rank 0 want another step? All processes hear the same."""
-    flag = torch.tensor([int(wanted)])
-    if processes > 1:
-        dist.broadcast(flag, 0)
-    return bool(flag.item())
+cast = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else contextlib.nullcontext()
 
 
 def step():
     start = time.perf_counter()
     optimizer.zero_grad()
-    criterion(net(x), y).backward()
+    with cast:
+        scores = net(x)
+    criterion(scores.float(), y).backward()
     optimizer.step()
-    if processes > 1:
+    if asked.processes > 1:
         dist.barrier()
     return time.perf_counter() - start
 
 
-def wishes():
-    """True for every step that rank 0 is asked for."""
-    if mode == "serve":
-        print("ready", name, flush=True)
-        for _ in sys.stdin:
-            yield True
-    else:
-        for _ in range(int(mode)):
-            yield True
+def is_wanted(wanted):
+    """Does rank 0 want another step? All processes hear the same."""
+    flag = torch.tensor([int(wanted)])
+    if asked.processes > 1:
+        dist.broadcast(flag, 0)
+    return bool(flag.item())
 
 
-seconds = []
-step()
-if rank > 0:
-    while go_on(False):
+def step_of_all():
+    is_wanted(True)
+    return step()
+
+
+if rank == 0:
+    opponent.play(asked, name, step_of_all)
+    is_wanted(False)
+else:
+    while is_wanted(False):
         step()
-    sys.exit(0)
-for wanted in wishes():
-    go_on(True)
-    seconds.append(step())
-    if mode == "serve":
-        print(f"{seconds[-1]:.6f}", flush=True)
-go_on(False)
 for other in others:
     other.wait()
-
-rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"net": net_name, "batch": batch, "threads": threads, "processes": processes,
-                  "samples_per_s": batch / min(seconds) if seconds else None, "step_s": seconds,
-                  "max_rss_bytes": rss, "torch": torch.__version__}))

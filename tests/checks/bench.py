@@ -65,6 +65,37 @@ def check_step(folder, ranks):
     expect("step's trace shows every rank", computed == set(range(ranks)), done)
 
 
+FAKE = """#!/bin/sh
+echo "$@" > {asked}
+echo ready An opponent
+while read -r wish; do echo 0.5; done
+echo '{{"max_rss_bytes": 7}}'
+"""
+
+
+def check_opponent(folder):
+    """It is started as its script wants, steps when it is told, and may be missing."""
+    fake, asked = folder / "python", folder / "asked"
+    fake.write_text(FAKE.format(asked=asked))
+    fake.chmod(0o755)
+    words = ["step", "lenet", "-b", 8, "-t", 1, "--steps", 2, "--json", "--against", "tensorflow",
+             "--against-precision", "bf16"]
+    ENVIRONMENT["TUTTI_PYTHON"] = str(fake)
+    done = run(*words)
+    found = figures("step against another", done)
+    expect("the other's steps count", found.get("against") == "An opponent"
+           and found["against_samples_per_s"] == 16 and found["against_max_rss_bytes"] == 7
+           and abs(found["ratio"] * found["against_samples_per_s"] / found["samples_per_s"] - 1) < 1e-9,
+           done)
+    script, net, *rest = asked.read_text().split()
+    expect("the other hears what is asked for", script.endswith("/tensorflow_step.py")
+           and rest == "8 1 --serve --processes 1 --precision bf16".split(), done)
+    ENVIRONMENT["TUTTI_PYTHON"] = str(folder / "nothing")
+    done = run(*words)
+    expect("a missing opponent is named", done.returncode and "TensorFlow in" in done.stderr
+           and "tools/setup opponents" in done.stderr, done)
+
+
 def check_data():
     done = run("data", "synthetic", "8x8x3", "--seconds", 0.05)
     expect("data counts samples", done.returncode == 0 and done.stdout.count("samples/s") == 2, done)
@@ -88,6 +119,7 @@ def main():
         check_ops()
         check_data()
         check_step(pathlib.Path(folder), 1)
+        check_opponent(pathlib.Path(folder))
         if (BENCH / "comm").exists():
             check_step(pathlib.Path(folder), 2)
             check_comm()
