@@ -143,8 +143,9 @@ static void check(const problem *p, const machine *m)
 {
     tutti_fc *fc = NULL;
     const int threads = tutti_team_size(m->team);
-    assert_int_equal(tutti_fc_create(&fc, p->in, p->features, m->row, m->caches, threads),
-                     TUTTI_OK);
+    assert_int_equal(
+        tutti_fc_create(&fc, p->in, p->features, TUTTI_IN_FP32, m->row, m->caches, threads),
+        TUTTI_OK);
     assert_int_equal(tutti_fc_weight_count(fc), p->w.count);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p->n) / sizeof(float));
     fenced y = fenced_create(p->y.count), dx = fenced_create(p->dx.count);
@@ -271,7 +272,7 @@ static void no_grains_no_bias_no_mask(void **state)
         const tutti_kernels *const row = tutti_kernel_table[k];
         if (!tutti_kernels_run_here(row)) continue;
         tutti_fc *fc = NULL;
-        assert_int_equal(tutti_fc_create(&fc, 20, 20, row, &usual, 1), TUTTI_OK);
+        assert_int_equal(tutti_fc_create(&fc, 20, 20, TUTTI_IN_FP32, row, &usual, 1), TUTTI_OK);
         fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
         const tutti_grains none = {0, NULL};
         const tutti_task task = {.scratch = scratch.data, .n = p.n, .grains = &none, .outputs = 20};
@@ -340,7 +341,8 @@ static void ranks_join_to_the_bits_of_the_whole(void **state)
     problem p = problem_create((shape){50, 64 * 10 + 40}, 21, 1);
     tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, 1), TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, TUTTI_IN_FP32, row, &usual, 1),
+                     TUTTI_OK);
     const int leaves = tutti_fc_leaves(fc);
     assert_int_equal(leaves, 11);
     for (int ranks = 1; ranks <= leaves; ranks++) {
@@ -367,7 +369,8 @@ static void halves_of_the_outputs_are_the_whole(void **state)
     p.grains.begin = p.begin;
     define(&p);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, row, &usual, 2), TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, TUTTI_IN_FP32, row, &usual, 2),
+                     TUTTI_OK);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
     const int cuts[] = {0, 128, 208};
     for (int h = 0; h < 2; h++) {

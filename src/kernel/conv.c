@@ -59,6 +59,12 @@ tutti_conv_algorithm tutti_conv_takes(const tutti_conv_shape *s)
     return pays && tutti_conv_may(s, TUTTI_CONV_USUAL) ? TUTTI_CONV_USUAL : TUTTI_CONV_DIRECT;
 }
 
+bool tutti_conv_rounds(const tutti_conv_shape *s)
+{
+    return s->precision == TUTTI_IN_BF16 && !s->compact && s->c / s->groups % TUTTI_BLOCK == 0 &&
+           s->k / s->groups % TUTTI_BLOCK == 0 && tutti_conv_takes(s) == TUTTI_CONV_DIRECT;
+}
+
 double tutti_conv_effort(const tutti_conv_shape *shape)
 {
     switch (tutti_conv_takes(shape)) {

@@ -24,6 +24,7 @@
 
 #include "kernel/caches.h"
 #include "kernel/exec.h"
+#include "kernel/precision.h"
 
 /* How a convolution is computed. Its bits are the algorithm's and the shape's, no machine's. */
 typedef enum tutti_conv_algorithm {
@@ -46,6 +47,7 @@ typedef struct tutti_conv_shape {
     int groups;
     bool compact;                   /* x is [n][h][w][c], c < 16; there is no backward-data then */
     tutti_conv_algorithm algorithm; /* asked for; one that may (tutti_conv_may) */
+    tutti_precision precision;      /* asked for; see tutti_conv_rounds */
 } tutti_conv_shape;
 
 /* Whether an algorithm can compute the shape: Winograd's need 3x3 kernels at stride 1. */
@@ -53,6 +55,11 @@ bool tutti_conv_may(const tutti_conv_shape *shape, tutti_conv_algorithm algorith
 
 /* The one that is taken, never AUTO. */
 tutti_conv_algorithm tutti_conv_takes(const tutti_conv_shape *shape);
+
+/* Whether operands are rounded to bf16: where that was asked for, by direct sums over whole blocks
+ * of channels. Winograd's algorithms stay in fp32: F(4x4) makes fewer than a third of the products,
+ * and rounding what its transforms make of numbers would cost more accuracy than rounding them. */
+bool tutti_conv_rounds(const tutti_conv_shape *shape);
 
 /* Rows and columns of the output; <= 0 when the kernel does not fit. */
 int tutti_conv_out_h(const tutti_conv_shape *shape);

@@ -28,14 +28,15 @@ enum {
     FORWARD_SAMPLES = 128, /* whose piece stays in cache */
 };
 
-tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
-                             const tutti_caches *caches, int threads)
+tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, tutti_precision precision,
+                             const tutti_kernels *row, const tutti_caches *caches, int threads)
 {
     tutti_fc *fc = NULL;
     TUTTI_TRY(tutti_alloc(&fc, 1, sizeof *fc));
     *fc = (tutti_fc){.in = tutti_fc_filled(in),
                      .out = tutti_fc_filled(out_features),
                      .features = out_features,
+                     .precision = precision,
                      .threads = threads,
                      .kernels = row->fc,
                      .caches = *caches};

@@ -13,14 +13,16 @@
 #define TUTTI_KERNEL_FC_H
 
 #include "kernel/conv.h"
+#include "kernel/precision.h"
 
 enum { TUTTI_FC_LEAF = 64 }; /* output features of a leaf of backward-data's tree */
 
 typedef struct tutti_fc tutti_fc;
 
 /* Plans the loops on up to 'threads' threads with the kernels of 'row'. */
-tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, const tutti_kernels *row,
-                             const tutti_caches *caches, int threads) TUTTI_MUST_CHECK;
+tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, tutti_precision precision,
+                             const tutti_kernels *row, const tutti_caches *caches,
+                             int threads) TUTTI_MUST_CHECK;
 void tutti_fc_destroy(tutti_fc **fc);
 
 size_t tutti_fc_weight_count(const tutti_fc *fc); /* floats of w and dw, filled up */

@@ -10,6 +10,7 @@
 struct tutti_fc {
     int in, out; /* rounded up to 16 */
     int features;
+    tutti_precision precision;
     int threads;
     const tutti_fc_kernels *kernels;
     tutti_caches caches;

@@ -41,8 +41,8 @@ static tutti_status create(void **own, const tutti_layer *layer, const tutti_set
     const size_t row = layer->form == TUTTI_FORM_AS_READ ? tutti_shape_count(layer->in)
                                                          : tutti_shape_floats(layer->in);
     tutti_fc *fc = NULL;
-    TUTTI_TRY(
-        tutti_fc_create(&fc, (int)row, layer->out.c, setup->row, setup->caches, setup->threads));
+    TUTTI_TRY(tutti_fc_create(&fc, (int)row, layer->out.c, TUTTI_IN_FP32, setup->row, setup->caches,
+                              setup->threads));
     *own = fc;
     return TUTTI_OK;
 }
