@@ -97,6 +97,8 @@ def module_of(kind, words, pairs, x, dropout):
     if kind == "lrn":
         return nn.LocalResponseNorm(int(words[0]), *(float(pairs.get(key, usual)) for key, usual in
                                                      (("alpha", 1e-4), ("beta", 0.75), ("k", 1))))
+    if kind == "layernorm" and "whole" in words:
+        return nn.LayerNorm(list(x.shape[1:]), float(pairs.get("eps", 1e-5)))
     if kind == "layernorm":
         return PixelNorm(x.shape[1], float(pairs.get("eps", 1e-5)))
     if kind == "groupnorm":

@@ -162,8 +162,17 @@ class Rows(Twice):
         return self.head(self.conv(x.transpose(2, 3)).flatten(1))
 
 
+def normalised():
+    """Layer normalisation of all values, of an image and flattened."""
+    net = nn.Sequential(nn.Conv2d(3, 17, 3, padding=1), nn.LayerNorm([17, 16, 16], eps=1e-3), nn.ReLU(),
+                        nn.Conv2d(17, 5, 3, stride=3), nn.Flatten(), nn.LayerNorm(125), nn.Linear(125, 7))
+    nn.init.uniform_(net[1].weight, 0.5, 1.5)
+    nn.init.uniform_(net[1].bias, -1, 1)
+    return net
+
+
 GOOD = {"functions": Functional, "shared modules": Shared, "views": Views, "a UNet": UNet,
-        "a sequence": sequential}
+        "a sequence": sequential, "whole norms": normalised}
 BAD = {
     Twice: "module 'conv' (Conv2d): weights are used twice",
     Attention: "operation 'matmul': there is nothing like it",
@@ -180,8 +189,8 @@ BAD = {
         "module '0' (Upsample): images 1.5 x 1.5 times as large",
     lambda: nn.Sequential(nn.Upsample(scale_factor=2, mode="bicubic")):
         "module '0' (Upsample): interpolation by 'bicubic'",
-    lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.LayerNorm([4, 16, 16])):
-        "module '1' (LayerNorm): layer normalisation of something else than all channels",
+    lambda: nn.Sequential(nn.Conv2d(3, 4, 1), nn.LayerNorm([16, 16])):
+        "module '1' (LayerNorm): layer normalisation of something else than all channels or all values",
 }
 
 

@@ -22,8 +22,8 @@ LOSSES = ("softmax", "pixelsoftmax", "mse", "l1", "huber", "bce")  # others: che
 
 # What makes images larger or smaller, or normalises, in shapes that do not fit blocks and windows.
 LINES = {
-    "3 1 1": ["layernorm", "groupnorm 3", "upsample scale=3x2 mode=bilinear", "deconv 2 kernel=2"],
-    "17 5 7": ["layernorm eps=1e-6", "groupnorm 17", "groupnorm 1 eps=0.1",
+    "3 1 1": ["layernorm", "layernorm whole", "groupnorm 3", "upsample scale=3x2 mode=bilinear", "deconv 2 kernel=2"],
+    "17 5 7": ["layernorm eps=1e-6", "layernorm whole eps=1e-3 silu", "groupnorm 17", "groupnorm 1 eps=0.1",
                "upsample scale=2", "upsample scale=1x3 mode=bilinear",
                "upsample size=11x3 mode=bilinear align-corners", "upsample size=2x9",
                "deconv 33 kernel=3 stride=2 pad=1 output-pad=1 relu",
@@ -33,7 +33,7 @@ LINES = {
                "conv 9 kernel=3x2 pad=2x0 pad-end=0x3 stride=2", "maxpool kernel=3 stride=2 ceil",
                "avgpool kernel=3 stride=2 pad=1 ceil", "avgpool kernel=2 stride=3 ceil exclude-pad",
                "avgpool size=3x4"],
-    "48 9 8": ["layernorm gelu", "groupnorm 12 relu", "groupnorm 3",
+    "48 9 8": ["layernorm gelu", "layernorm whole relu", "groupnorm 12 relu", "groupnorm 3",
                "upsample scale=2 mode=bilinear align-corners",
                "deconv 32 kernel=2 stride=2", "deconv 16 kernel=3 pad=1",
                "deconv 48 kernel=5x3 pad=2x1 groups=3", "conv 48 kernel=7 pad=3 groups=48",
@@ -66,10 +66,15 @@ def step(tutti, net, spec, run):
         ["--optimizer", "sgd,momentum=0", "--bn-group", "all"], decay=0)
 
 
-def gradients(net, weights, samples, labels):
+def weight_of(text):
+    """Of the net's one loss."""
+    return float(text.partition(" softmax weight=")[2].split()[0]) if " softmax weight=" in text else 1.0
+
+
+def gradients(net, weights, samples, labels, weight):
     net.load_state_dict(check_torch.tensors(weights), strict=True)
     samples.requires_grad_()  # PyTorch 2.13 crashes where GroupNorm need not give one to its input
-    loss = torch.nn.functional.cross_entropy(net(samples), torch.tensor(labels))
+    loss = weight * torch.nn.functional.cross_entropy(net(samples), torch.tensor(labels))
     loss.backward()
     return loss.item(), {name: p.grad * net.scales[name.rsplit(".", 1)[0]]
                          for name, p in net.named_parameters() if p.requires_grad}
@@ -101,7 +106,7 @@ def check(tutti, name, text):
         spec, (samples, labels) = check_torch.frame_set(directory, np.random.default_rng(1), BATCH,
                                                         (*shape, 1, 1)[:3], classes)
         ours, before, after = step(tutti, str(path), spec, directory / "run")
-        loss, theirs = gradients(net.double(), before, samples.double(), labels)
+        loss, theirs = gradients(net.double(), before, samples.double(), labels, weight_of(text))
     off = abs(ours[0] - loss) / abs(loss)
     worst, which = max(differences(before, after, theirs))
     good = off <= LOSS and worst <= GRADIENT

@@ -323,7 +323,8 @@ static bool make_batchnorm(maker *m, int from)
 
 static bool make_sample_norm(maker *m, int from)
 {
-    static const char *const lines[] = {"layernorm", "layernorm eps=0.01"};
+    static const char *const lines[] = {"layernorm", "layernorm eps=0.01", "layernorm whole",
+                                        "layernorm whole eps=0.1"};
     const int c = value_at(m, from)->c;
     if (one_in(m, 2)) begin(m, ONE_OF(m, lines), from);
     else {

@@ -8,6 +8,7 @@
 #include "kernel/norm.h"
 #include "kernel/pixel_norm.h"
 #include "kernel/ref_norm.h"
+#include "kernel/value_norm.h"
 
 static const double half = FLT_EPSILON / 2; /* the error of one rounding, relative */
 static const double eps = 1e-5;
@@ -105,6 +106,28 @@ static void run_groups(tutti_exec exec, const layer *l, const tutti_grains *grai
                          out->db.data);
     tutti_group_norm_back_coefficients(exec, extent, &norm, states, leaves, rows);
     tutti_norm_backward(exec, extent, samples, rows, l->x.data, l->dy.data, gated, out->dx.data);
+    free(leaves), free(states), free(rows);
+}
+
+static void run_values(tutti_exec exec, const layer *l, const tutti_grains *grains, bool gated,
+                       results *out)
+{
+    const tutti_extent extent = extent_of(l);
+    const tutti_group_norm group = {.groups = 1, .eps = l->norm.eps};
+    const tutti_value_norm norm = {l->weight.data, l->bias.data};
+    const size_t n = (size_t)extent.n, pair = tutti_norm_pair(extent.c), row = pair / 2;
+    double *leaves = malloc(n * pair * sizeof *leaves);
+    double *states = malloc(n * TUTTI_NORM_STATE * row * sizeof *states);
+    float *rows = malloc(n * TUTTI_NORM_ROWS * row * sizeof *rows);
+    tutti_norm_moments(exec, extent, l->x.data, leaves);
+    tutti_group_norm_coefficients(exec, extent, &group, leaves, states, rows);
+    tutti_value_norm_forward(exec, extent, &norm, rows, l->x.data, out->y.data);
+    tutti_value_norm_sums(exec, extent, &norm, states, l->x.data, l->dy.data, leaves);
+    tutti_value_norm_gradients(exec, extent, grains, states, l->x.data, l->dy.data, out->dw.data,
+                               out->db.data);
+    tutti_group_norm_back_coefficients(exec, extent, &group, states, leaves, rows);
+    tutti_value_norm_backward(exec, extent, &norm, rows, l->x.data, l->dy.data, gated,
+                              out->dx.data);
     free(leaves), free(states), free(rows);
 }
 
@@ -279,6 +302,7 @@ static const struct {
     {"all channels", run_groups, 1, false, false},
     {"two groups", run_groups, 2, false, false},
     {"three groups", run_groups, 3, false, false},
+    {"all values", run_values, 1, false, true},
 };
 enum { MANNERS = sizeof manners / sizeof *manners };
 

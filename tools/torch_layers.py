@@ -304,15 +304,20 @@ def batch_norm(b, name, x, mean, variance, weight=None, bias=None, training=True
 
 
 def layer_norm(b, name, x, normalized_shape, weight=None, bias=None, eps=1e-5):
-    image = b.pixels(x)
+    image = b.pixels(x) if len(normalized_shape) == 1 else None
     x = image or b.whole(x)
-    fits = image or x.view.dim() == 2 and x.layer.shape[1:] == (1, 1)
-    if weight is None or bias is None or list(normalized_shape) != [x.layer.shape[0]] or not fits:
-        raise Unknown("layer normalisation of something else than all channels, with weight and "
-                      "bias")
-    y = b.inplace(name, "layernorm", x, [f"eps={eps!r}"] if eps != 1e-5 else [])
-    b.tensor(y.layer, "weight", weight)
-    b.tensor(y.layer, "bias", bias)
+    vector = x.view.dim() == 2 and x.layer.shape[1:] == (1, 1)
+    channels = (image or vector) and list(normalized_shape) == [x.layer.shape[0]]
+    all_values = not image and tuple(normalized_shape) == tuple(x.shape[1:])
+    if weight is None or bias is None or not (channels or all_values):
+        raise Unknown("layer normalisation of something else than all channels or all values, with "
+                      "weight and bias")
+    words = ([] if channels else ["whole"]) + ([f"eps={eps!r}"] if eps != 1e-5 else [])
+    y = b.inplace(name, "layernorm", x, words)
+    for suffix, values in (("weight", weight), ("bias", bias)):
+        b.tensor(y.layer, suffix, values)
+        if not channels:
+            b.tensors[f"{y.layer.name}.{suffix}"] = values.detach().reshape(y.layer.shape)
     return channels_last(y) if image else y
 
 

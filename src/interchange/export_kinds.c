@@ -258,16 +258,18 @@ static void transpose(tutti_exporter *x, const char *part, const int64_t *order,
 static void layernorm(tutti_exporter *x, const char *in, const char *out)
 {
     static const int64_t last[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+    const bool whole = tutti_outer_number(x, "whole", 0) > 0;
     char before[TUTTI_OUTER], after[TUTTI_OUTER];
     snprintf(before, sizeof before, "%.80s:last", x->layer->name);
     snprintf(after, sizeof after, "%.80s:normal", x->layer->name);
-    transpose(x, "last", last, 4, in, before);
+    if (!whole) transpose(x, "last", last, 4, in, before);
     tutti_node_begin(x, "LayerNormalization", "");
-    tutti_node_in(x, before);
+    tutti_node_in(x, whole ? in : before);
     for (int i = 0; i < 2; i++) tutti_node_in(x, tutti_outer_param_of(x, i, 0, NULL));
+    if (whole) tutti_node_int(x, "axis", 1);
     tutti_node_real(x, "epsilon", tutti_layer_number(x->layer, "eps", 0));
-    tutti_node_end(x, after);
-    transpose(x, "back", back, 4, after, out);
+    tutti_node_end(x, whole ? out : after);
+    if (!whole) transpose(x, "back", back, 4, after, out);
 }
 
 static void reshape(tutti_exporter *x, const char *part, const int64_t *size, int dims,

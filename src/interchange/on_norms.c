@@ -53,27 +53,43 @@ static tutti_status on_batch(tutti_importer *im, const tutti_onnx_node *node)
     return give_like(im, node, &x, draft);
 }
 
-static tutti_status on_layer(tutti_importer *im, const tutti_onnx_node *node)
+/* The channels of each pixel, which come last; or all values of a sample, in their order. */
+static tutti_status take_normalised(tutti_importer *im, const tutti_onnx_node *node, tutti_value *x,
+                                    bool *whole)
 {
     int64_t axis = tutti_onnx_int(node, "axis", -1);
+    TUTTI_TRY(tutti_import_feature(im, node, 0, x));
+    TUTTI_TRY(tutti_import_complete(im, x));
+    TUTTI_TRY(tutti_import_axis(im, &axis, x->view.dims));
+    *whole = false;
+    if (axis == x->view.dims - 1 && axis > 0 &&
+        tutti_aspect_has_channels(&x->view, tutti_import_shape(im, x->layer), (int)axis))
+        return TUTTI_OK;
+    TUTTI_TRY(tutti_import_whole(im, x));
+    *whole = true;
+    if (axis == 1) return TUTTI_OK;
+    return tutti_import_unknown(im,
+                                "Tutti normalises the channels of each pixel, which are the last "
+                                "dimension, or all values of a sample (axis 1)");
+}
+
+static tutti_status on_layer(tutti_importer *im, const tutti_onnx_node *node)
+{
     tutti_value x;
     int draft;
-    TUTTI_TRY(tutti_import_feature(im, node, 0, &x));
-    TUTTI_TRY(tutti_import_complete(im, &x));
+    bool whole;
+    TUTTI_TRY(take_normalised(im, node, &x, &whole));
     const tutti_shape shape = tutti_import_shape(im, x.layer);
-    const int64_t size[1] = {shape.c};
-    TUTTI_TRY(tutti_import_axis(im, &axis, x.view.dims));
-    if (axis != x.view.dims - 1 || axis < 1 ||
-        !tutti_aspect_has_channels(&x.view, shape, x.view.dims - 1))
-        return tutti_import_unknown(im, "Tutti normalises the channels of each pixel, or the "
-                                        "features of a vector: they are the last dimension");
+    const int64_t size[3] = {shape.c, shape.h, shape.w};
+    const int dims = whole ? 3 : 1;
     if (node->output_count > 1 && im->uses[node->outputs[1]])
         return tutti_import_unknown(im, "the means themselves (its second output)");
     TUTTI_TRY(tutti_draft_add(im, "layernorm", &x.layer, 1, shape, &draft));
+    if (whole) tutti_draft_say(im, draft, " whole");
     say_eps(im, node, draft);
-    TUTTI_TRY(tutti_draft_weight(im, draft, "weight", 1, size, 1));
-    if (tutti_import_has(node, 2)) TUTTI_TRY(tutti_draft_weight(im, draft, "bias", 1, size, 2));
-    else TUTTI_TRY(tutti_draft_param_add(im, draft, "bias", 1, size, NULL, 0, NULL));
+    TUTTI_TRY(tutti_draft_weight(im, draft, "weight", dims, size, 1));
+    if (tutti_import_has(node, 2)) TUTTI_TRY(tutti_draft_weight(im, draft, "bias", dims, size, 2));
+    else TUTTI_TRY(tutti_draft_param_add(im, draft, "bias", dims, size, NULL, 0, NULL));
     return give_like(im, node, &x, draft);
 }
 
@@ -156,7 +172,7 @@ static tutti_status on_lrn(tutti_importer *im, const tutti_onnx_node *node)
 // clang-format off
 const tutti_operator tutti_on_norms[] = {
     {"BatchNormalization", "batchnorm group=all", "statistics in the file", on_batch, NULL},
-    {"LayerNormalization", "layernorm", "along the channels, as the last dimension", on_layer, NULL},
+    {"LayerNormalization", "layernorm", "along the channels, as the last dimension, or from axis 1", on_layer, NULL},
     {"GroupNormalization", "groupnorm", "", on_group, NULL},
     {"InstanceNormalization", "groupnorm", "also of channels reshaped to groups", on_instance, NULL},
     {"LRN", "lrn", "an odd number of channels", on_lrn, NULL},

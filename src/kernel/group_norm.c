@@ -115,8 +115,8 @@ static void set_back_group(const sample *s, int first)
     const double inverse = s->state[TUTTI_NORM_INVERSE * s->row + (size_t)first];
     double sum = 0, product = 0;
     for (int c = first; c < first + members_of(s->job); c++) {
-        sum += (double)norm->weight[c] * s->first[c];
-        product += (double)norm->weight[c] * s->second[c];
+        sum += tutti_norm_weight(norm->weight, (size_t)c) * s->first[c];
+        product += tutti_norm_weight(norm->weight, (size_t)c) * s->second[c];
     }
     sum *= inverse / values_of(s->job);
     product *= inverse * inverse * inverse / values_of(s->job);
@@ -125,7 +125,8 @@ static void set_back_group(const sample *s, int first)
         const double mean = s->state[TUTTI_NORM_MEAN * s->row + at];
         tutti_norm_split_mean(mean, &s->rows[TUTTI_NORM_HIGH * s->row + at],
                               &s->rows[TUTTI_NORM_LOW * s->row + at]);
-        s->rows[TUTTI_NORM_FACTOR * s->row + at] = (float)((double)norm->weight[c] * inverse);
+        s->rows[TUTTI_NORM_FACTOR * s->row + at] =
+            (float)(tutti_norm_weight(norm->weight, at) * inverse);
         s->rows[TUTTI_NORM_ADDEND * s->row + at] = (float)-sum;
         s->rows[TUTTI_NORM_FACTOR_X * s->row + at] = (float)-product;
     }

@@ -11,7 +11,7 @@
 typedef struct tutti_group_norm {
     int groups; /* of consecutive channels, as many each */
     double eps;
-    const float *weight, *bias; /* [c rounded up to 16] */
+    const float *weight, *bias; /* [c rounded up to 16]; NULL: 1 and 0 */
 } tutti_group_norm;
 
 /* The norm.h groups whose passes fit: each sample is one. */

@@ -251,8 +251,8 @@ static void set_forward(const tutti_norm *norm, size_t c, double mean, double in
 {
     const size_t row = row_of(norm->channels);
     tutti_norm_split_mean(mean, &rows[TUTTI_NORM_HIGH * row + c], &rows[TUTTI_NORM_LOW * row + c]);
-    rows[TUTTI_NORM_FACTOR * row + c] = (float)((double)norm->weight[c] * inverse);
-    rows[TUTTI_NORM_ADDEND * row + c] = norm->bias[c];
+    rows[TUTTI_NORM_FACTOR * row + c] = (float)(tutti_norm_weight(norm->weight, c) * inverse);
+    rows[TUTTI_NORM_ADDEND * row + c] = norm->bias ? norm->bias[c] : 0;
 }
 
 void tutti_norm_coefficients(const tutti_norm *norm, double values, double *state, float *rows)
@@ -277,7 +277,7 @@ void tutti_norm_back_coefficients(const tutti_norm *norm, double values, const d
     const size_t row = row_of(norm->channels);
     for (size_t c = 0; c < row; c++) {
         const double inverse = state[TUTTI_NORM_INVERSE * row + c];
-        const double factor = (double)norm->weight[c] * inverse;
+        const double factor = tutti_norm_weight(norm->weight, c) * inverse;
         tutti_norm_split_mean(state[c], &rows[TUTTI_NORM_HIGH * row + c],
                               &rows[TUTTI_NORM_LOW * row + c]);
         rows[TUTTI_NORM_FACTOR * row + c] = (float)factor;

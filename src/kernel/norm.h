@@ -74,8 +74,13 @@ void tutti_norm_split_mean(double mean, float *high, float *low);
 typedef struct tutti_norm {
     int channels;
     double eps;
-    const float *weight, *bias; /* [c] */
+    const float *weight, *bias; /* [c]; NULL: 1 and 0 */
 } tutti_norm;
+
+static inline double tutti_norm_weight(const float *weight, size_t channel)
+{
+    return weight ? (double)weight[channel] : 1;
+}
 
 /* The mean as two floats, then forward a factor and an addend; backward a factor of dy, one of
  * x - mean, and an addend. */

@@ -122,43 +122,55 @@ INLINE vf away(const centre *c, bool of_pixels, const float *x, int pixel, int l
                   vf_set1(c->inverse[pixel]));
 }
 
-INLINE void add_product(pair *s, int j, const float *dy, vf distance)
+/* What the sums take from dy: itself, or, of values with weights of their own, times those. */
+INLINE vf weighted(const float *dy, const float *weight)
 {
-    const vf d = vf_take(dy);
+    return weight ? vf_mul(vf_take(dy), vf_load(weight)) : vf_take(dy);
+}
+
+INLINE void add_product(pair *s, int j, vf d, vf distance)
+{
     s->sum[j] = vf_add(s->sum[j], d);
     s->product[j] = vf_fma(d, distance, s->product[j]);
 }
 
+/* What is summed up over a plane's pixels. */
+typedef struct plane {
+    const float *x, *dy, *weight; /* no weight: 1 */
+    centre centre;
+} plane;
+
+INLINE void add_pixel(pair *s, int j, const plane *from, bool of_pixels, int pixel, int lane)
+{
+    const size_t at = (size_t)(pixel * B + lane);
+    add_product(s, j, weighted(from->dy + at, from->weight ? from->weight + at : NULL),
+                away(&from->centre, of_pixels, from->x + at, pixel, lane));
+}
+
 /* Of pixels 'at' and on, lanes 'lane' and on. */
-INLINE void products_of(int pixels, const float *x, const float *dy, const centre *c,
-                        bool of_pixels, int at, int lane, float *sum, float *product)
+INLINE void products_of(int pixels, const plane *from, bool of_pixels, int at, int lane, float *sum,
+                        float *product)
 {
     pair s = no_pair();
     int p = 0;
     for (; p + PAIRS <= pixels; p += PAIRS) {
         UNROLL(4)
-        for (int j = 0; j < PAIRS; j++)
-            add_product(&s, j, dy + (p + j) * B,
-                        away(c, of_pixels, x + (p + j) * B, at + p + j, lane));
+        for (int j = 0; j < PAIRS; j++) add_pixel(&s, j, from, of_pixels, at + p + j, lane);
     }
     UNROLL(4)
     for (int j = 0; j < PAIRS; j++)
-        if (p + j < pixels)
-            add_product(&s, j, dy + (p + j) * B,
-                        away(c, of_pixels, x + (p + j) * B, at + p + j, lane));
-    vf_store(sum, joined(PAIRS, s.sum));
-    vf_store(product, joined(PAIRS, s.product));
+        if (p + j < pixels) add_pixel(&s, j, from, of_pixels, at + p + j, lane);
+    vf_store(sum + lane, joined(PAIRS, s.sum));
+    vf_store(product + lane, joined(PAIRS, s.product));
 }
 
-INLINE void sums(int pixels, const float *x, const float *dy, const centre *c, bool of_pixels,
-                 double *all, double *products)
+INLINE void sums(int pixels, const plane *from, bool of_pixels, double *all, double *products)
 {
     float sum[B], product[B];
     for (int l = 0; l < B; l++) all[l] = products[l] = 0;
-    for (int at = 0; at < pixels; at += CHUNK, x += CHUNK * B, dy += CHUNK * B) {
+    for (int at = 0; at < pixels; at += CHUNK) {
         const int n = pixels - at < CHUNK ? pixels - at : CHUNK;
-        for (int l = 0; l < B; l += VLEN)
-            products_of(n, x + l, dy + l, c, of_pixels, at, l, sum + l, product + l);
+        for (int l = 0; l < B; l += VLEN) products_of(n, from, of_pixels, at, l, sum, product);
         for (int l = 0; l < B; l++) {
             all[l] += (double)sum[l];
             products[l] += (double)product[l];
@@ -170,14 +182,14 @@ tutti_norm_sums_fn NAME(op_norm_sums);
 void NAME(op_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
                         const float *low, double *all, double *products)
 {
-    sums(pixels, x, dy, &(centre){high, low, NULL}, false, all, products);
+    sums(pixels, &(plane){x, dy, NULL, {high, low, NULL}}, false, all, products);
 }
 
 tutti_pixel_norm_sums_fn NAME(op_pixel_norm_sums);
 void NAME(op_pixel_norm_sums)(int pixels, const float *x, const float *dy, const float *high,
                               const float *low, const float *inverse, double *all, double *products)
 {
-    sums(pixels, x, dy, &(centre){high, low, inverse}, true, all, products);
+    sums(pixels, &(plane){x, dy, NULL, {high, low, inverse}}, true, all, products);
 }
 
 /* A row of 16 coefficients in registers: a line of memory is written whole, and once. */
@@ -247,4 +259,74 @@ void NAME(op_norm_backward)(int pixels, const tutti_norm_plane *p, const float *
     else if (gated) backward(pixels, p, x, dy, true, dx, false);
     else if (stream) backward(pixels, p, x, dy, false, dx, true);
     else backward(pixels, p, x, dy, false, dx, false);
+}
+
+/* ---- values with weights and biases of their own (kernel/value_norm.h) ---- */
+
+tutti_value_sums_fn NAME(op_value_sums);
+void NAME(op_value_sums)(int pixels, const tutti_value_plane *p, double *all, double *products)
+{
+    sums(pixels, &(plane){p->x, p->dy, p->weight, {p->by.high, p->by.low, NULL}}, false, all,
+         products);
+}
+
+INLINE void value_forward(int pixels, const tutti_value_plane *p, float *y, bool stream)
+{
+    const row16 high = row_at(p->by.high), low = row_at(p->by.low), factor = row_at(p->by.factor);
+    for (int i = 0; i < pixels * B; i += B) {
+        UNROLL(16)
+        for (int k = 0; k < PARTS; k++) {
+            const int at = i + k * VLEN;
+            const vf d = centred(p->x + at, high.part[k], low.part[k]);
+            const vf weight = vf_load(p->weight + at), bias = vf_load(p->bias + at);
+            vf_put(y + at, vf_fma(vf_mul(d, factor.part[k]), weight, bias), stream);
+        }
+    }
+}
+
+tutti_value_pass_fn NAME(op_value_forward);
+void NAME(op_value_forward)(int pixels, const tutti_value_plane *p, float *y, bool stream)
+{
+    if (stream) value_forward(pixels, p, y, true);
+    else value_forward(pixels, p, y, false);
+}
+
+INLINE void value_backward(int pixels, const tutti_value_plane *p, float *dx, bool stream)
+{
+    const row16 high = row_at(p->by.high), low = row_at(p->by.low), factor = row_at(p->by.factor);
+    const row16 addend = row_at(p->by.addend), factor_x = row_at(p->by.factor_x);
+    for (int i = 0; i < pixels * B; i += B) {
+        UNROLL(16)
+        for (int k = 0; k < PARTS; k++) {
+            const int at = i + k * VLEN;
+            const vf g = weighted(p->dy + at, p->weight + at), x = vf_load(p->x + at);
+            const vf direct = vf_fma(factor.part[k], g, addend.part[k]);
+            const vf d =
+                vf_fma(factor_x.part[k], centred(p->x + at, high.part[k], low.part[k]), direct);
+            vf_put(dx + at, p->gated ? vf_gate(d, x) : d, stream);
+        }
+    }
+}
+
+tutti_value_pass_fn NAME(op_value_backward);
+void NAME(op_value_backward)(int pixels, const tutti_value_plane *p, float *dx, bool stream)
+{
+    if (stream) value_backward(pixels, p, dx, true);
+    else value_backward(pixels, p, dx, false);
+}
+
+tutti_value_gradient_fn NAME(op_value_gradient);
+void NAME(op_value_gradient)(int pixels, const tutti_value_plane *p, float *dw, float *db)
+{
+    const row16 high = row_at(p->by.high), low = row_at(p->by.low), factor = row_at(p->by.factor);
+    for (int i = 0; i < pixels * B; i += B) {
+        UNROLL(16)
+        for (int k = 0; k < PARTS; k++) {
+            const int at = i + k * VLEN;
+            const vf dy = vf_load(p->dy + at);
+            const vf n = vf_mul(centred(p->x + at, high.part[k], low.part[k]), factor.part[k]);
+            vf_store(dw + at, vf_fma(dy, n, vf_load(dw + at)));
+            vf_store(db + at, vf_add(vf_load(db + at), dy));
+        }
+    }
 }

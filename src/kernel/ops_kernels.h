@@ -74,6 +74,21 @@ typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, co
 typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
                                     const float *dy, bool gated, float *dx, bool stream);
 
+/* The same where each value has its own weight and bias (kernel/value_norm.h). Pointers are those
+ * of the plane's first pixel. */
+typedef struct tutti_value_plane {
+    tutti_norm_plane by;
+    const float *weight, *bias, *x, *dy;
+    bool gated;
+} tutti_value_plane;
+typedef void tutti_value_sums_fn(int pixels, const tutti_value_plane *plane, double *sums,
+                                 double *products);
+typedef void tutti_value_pass_fn(int pixels, const tutti_value_plane *plane, float *to,
+                                 bool stream);
+/* Adds one sample to sums of each value. */
+typedef void tutti_value_gradient_fn(int pixels, const tutti_value_plane *plane, float *dw,
+                                     float *db);
+
 /* Normalisation over the channels of each of up to TUTTI_PIXEL_TILE pixels (kernel/pixel_norm.h).
  * Forward writes the statistics, whole tiles of them, and y; backward reads them, and writes dx
  * into y. */
@@ -171,6 +186,10 @@ typedef void tutti_unblock_plane_fn(size_t pixels, int lanes, const float *block
     X(tutti_norm_sums_fn, norm_sums)                              \
     X(tutti_norm_forward_fn, norm_forward)                        \
     X(tutti_norm_backward_fn, norm_backward)                      \
+    X(tutti_value_sums_fn, value_sums)                            \
+    X(tutti_value_pass_fn, value_forward)                         \
+    X(tutti_value_pass_fn, value_backward)                        \
+    X(tutti_value_gradient_fn, value_gradient)                    \
     X(tutti_pixel_norm_fn, pixel_norm)                            \
     X(tutti_pixel_norm_fn, pixel_norm_backward)                   \
     X(tutti_pixel_norm_sums_fn, pixel_norm_sums)                  \

@@ -96,8 +96,8 @@ def weights(name, dims, seed):
     return tensor(name, dims, numbers(math.prod(dims), seed))
 
 
-def positive(name, count, seed):
-    return tensor(name, [count], [1 + v for v in numbers(count, seed)])
+def positive(name, dims, seed):
+    return tensor(name, dims, [1 + v for v in numbers(math.prod(dims), seed)])
 
 
 def samples(shape, count=3):
@@ -126,8 +126,8 @@ def plain():
     ]
     constants = [
         weights("conv.weight", [4, 2, 3, 3], 1), weights("conv.bias", [4], 2),
-        positive("bn.weight", 4, 3), weights("bn.bias", [4], 4), weights("bn.running_mean", [4], 5),
-        positive("bn.running_var", 4, 6), weights("fc.weight", [3, 64], 7),
+        positive("bn.weight", [4], 3), weights("bn.bias", [4], 4), weights("bn.running_mean", [4], 5),
+        positive("bn.running_var", [4], 6), weights("fc.weight", [3, 64], 7),
         tensor("fc.bias", [3], numbers(3, 8), listed=True),
     ]
     more = field(14, field(1, "classes") + field(2, '["bag","boot","cap"]'))
@@ -178,13 +178,29 @@ def vector():
         node("Clip", "d low high", "e"), node("Dropout", "e", "f"), node("Identity", "f", "g"),
         node("Gemm", "g w2", "h", alpha=0.5), node("LogSoftmax", "h", "y", axis=1),
     ]
-    constants = [weights("w1", [6, 5], 21), weights("b1", [5], 22), positive("ln.weight", 5, 23),
+    constants = [weights("w1", [6, 5], 21), weights("b1", [5], 22), positive("ln.weight", [5], 23),
                  weights("ln.bias", [5], 24), tensor("low", [], [-0.75]), tensor("high", [], [1.25]),
                  weights("w2", [5, 3], 25)]
     return model(nodes, constants, [6], 3), [6]
 
 
-MODELS = {"plain": plain, "idioms": idioms, "vector": vector}
+def sample():
+    """Layer normalisation of all values of a sample, of an image and flattened; opset 17."""
+    nodes = [
+        node("Conv", "x w1 b1", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("LayerNormalization", "a ln.weight ln.bias", "b", axis=1, epsilon=1e-3),
+        node("Relu", "b", "c"), node("Flatten", "c", "d", axis=1),
+        node("LayerNormalization", "d flat.weight flat.bias", "e", axis=-1),
+        node("Gemm", "e w2", "y", transB=1),
+    ]
+    constants = [weights("w1", [5, 3, 3, 3], 31), weights("b1", [5], 32),
+                 positive("ln.weight", [5, 4, 6], 33), weights("ln.bias", [5, 4, 6], 34),
+                 positive("flat.weight", [120], 35), weights("flat.bias", [120], 36),
+                 weights("w2", [3, 120], 37)]
+    return model(nodes, constants, [3, 4, 6], 3), [3, 4, 6]
+
+
+MODELS = {"plain": plain, "idioms": idioms, "vector": vector, "sample": sample}
 
 
 def record(folder):

@@ -1,8 +1,5 @@
 /* Group normalisation: the pixels and channels of each group of a sample are brought to mean 0 and
  * variance 1, then each channel is scaled and shifted (Wu and He, "Group normalization", 2018). */
-#include "kernel/group_norm.h"
-
-#include "base/memory.h"
 #include "nn/kinds/norm.h"
 
 typedef struct options {
@@ -27,53 +24,10 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     return tutti_layer_add_norm(net, layer, false);
 }
 
-/* ---- memory ---- */
-
-/* From forward to backward the state of each sample; then its pairs. */
-static size_t saved(const tutti_layer *layer, int samples)
-{
-    const size_t row = tutti_norm_pair(layer->out.c) / 2;
-    return (size_t)samples * (TUTTI_NORM_STATE + 2) * row * sizeof(double);
-}
-
-typedef struct own {
-    size_t sample_bytes; /* of states, pairs and coefficients */
-} own;
-
 static tutti_status create(void **out, const tutti_layer *layer, const tutti_setup *setup)
 {
-    const size_t row = tutti_norm_pair(layer->out.c) / 2;
-    own *o = NULL;
     (void)setup;
-    TUTTI_TRY(tutti_alloc(&o, 1, sizeof *o));
-    o->sample_bytes = saved(layer, 1) + TUTTI_NORM_ROWS * row * sizeof(float);
-    *out = o;
-    return TUTTI_OK;
-}
-
-static void destroy(void *o)
-{
-    tutti_free(o);
-}
-
-static size_t scratch(const void *o, int samples)
-{
-    return (size_t)samples * ((const own *)o)->sample_bytes;
-}
-
-/* Where everything is: what will not go back has only scratch. */
-typedef struct places {
-    double *states, *leaves;
-    float *rows;
-} places;
-
-static places places_of(const tutti_call *c)
-{
-    const size_t n = (size_t)c->out.n, row = tutti_norm_pair(c->out.c) / 2;
-    double *scratch_states = c->scratch;
-    double *states = c->saved ? c->saved : scratch_states;
-    return (places){states, states + n * TUTTI_NORM_STATE * row,
-                    (float *)(scratch_states + n * (TUTTI_NORM_STATE + 2) * row)};
+    return tutti_norm_own_create(out, tutti_group_norm_scratch(layer));
 }
 
 /* ---- running ---- */
@@ -87,7 +41,7 @@ static tutti_group_norm norm_of(const tutti_call *c)
 static void forward(const tutti_call *c)
 {
     const tutti_group_norm norm = norm_of(c);
-    const places at = places_of(c);
+    const tutti_group_norm_places at = tutti_group_norm_at(c);
     tutti_norm_moments(c->exec, c->out, c->in->x, at.leaves);
     tutti_group_norm_coefficients(c->exec, c->out, &norm, at.leaves, at.states, at.rows);
     tutti_norm_forward(c->exec, c->out, tutti_group_norm_samples(), at.rows, c->in->x, c->relu,
@@ -96,14 +50,14 @@ static void forward(const tutti_call *c)
 
 static void measure_back(const tutti_call *c)
 {
-    const places at = places_of(c);
+    const tutti_group_norm_places at = tutti_group_norm_at(c);
     tutti_norm_sums(c->exec, c->out, tutti_group_norm_samples(), at.states, c->in->x, c->dy,
                     at.leaves);
 }
 
 static void backward_parameters(const tutti_call *c)
 {
-    const places at = places_of(c);
+    const tutti_group_norm_places at = tutti_group_norm_at(c);
     tutti_norm_gradients(c->exec, c->out.c, tutti_group_norm_samples(), at.states, c->grains,
                          at.leaves, c->gradient[WEIGHT], c->gradient[BIAS]);
 }
@@ -111,7 +65,7 @@ static void backward_parameters(const tutti_call *c)
 static void backward_data(const tutti_call *c)
 {
     const tutti_group_norm norm = norm_of(c);
-    const places at = places_of(c);
+    const tutti_group_norm_places at = tutti_group_norm_at(c);
     tutti_group_norm_back_coefficients(c->exec, c->out, &norm, at.states, at.leaves, at.rows);
     tutti_norm_backward(c->exec, c->out, tutti_group_norm_samples(), at.rows, c->in->x, c->dy,
                         c->in->gate != NULL, c->in->dx);
@@ -131,9 +85,9 @@ const tutti_kind tutti_kind_groupnorm = {
     .takes_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS | TUTTI_AGAIN_X_DATA,
     .create = create,
-    .destroy = destroy,
-    .scratch = scratch,
-    .saved = saved,
+    .destroy = tutti_norm_own_destroy,
+    .scratch = tutti_norm_own_scratch,
+    .saved = tutti_group_norm_saved,
     .measure_back = measure_back,
     .forward = forward,
     .backward_parameters = backward_parameters,
