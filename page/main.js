@@ -67,10 +67,10 @@ class RunsPage {
         const some = cards.filter(Boolean);
         return some.length > 1 ? el("div", { class: "grid" }, some) : some[0] || null;
       };
-      const table = confusion(run), list = events(run), used = memory(run);
+      const table = confusion(run), list = events(run), used = memory(run), bad = worst(run);
       return [title, heat && heat.node, plan(run), layers(run),
-        ...(table ? [pair(table, el("div", { class: "column" }, used, list)), facts(run)]
-          : [pair(list, el("div", { class: "column" }, used, facts(run)))])].filter(Boolean);
+        ...(table ? [pair(table, el("div", { class: "column" }, used, list)), bad, facts(run)]
+          : [bad, pair(list, el("div", { class: "column" }, used, facts(run)))])].filter(Boolean);
     }));
   }
 }

@@ -26,6 +26,7 @@ function readRun(raw, index) {
     })),
     ranks: r.ranks ? readRanks(r.ranks) : null,
     confusion: r.confusion ? obj(r.confusion) : null,
+    worst: obj(r.worst),
   };
 }
 
@@ -283,4 +284,32 @@ function confusion(run) {
     el("p", { class: "lead" }, `Rows are the truth, columns the answers, of the last evaluation (${str(c.split)}, step ${grouped(num(c.step))}). `,
       pairs.length ? ["Most often ", el("b", {}, names[pairs[0][1]]), " is taken for ", el("b", {}, names[pairs[0][2]]), `: ${grouped(pairs[0][0])} times.`] : ""),
     area.canvas);
+}
+
+// ---- the samples with the greatest losses ----
+
+const LONGEST_PICTURE = 200000;
+const isBase64 = (text) => text.length > 0 && text.length < LONGEST_PICTURE && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+
+function badAnswer(sample) {
+  const s = obj(sample), truth = str(s.truth), answer = str(s.answer), jpeg = str(s.jpeg);
+  if (!isBase64(jpeg)) return null;
+  const place = str(s.file) || "sample " + grouped(num(s.id)), isRight = truth === answer;
+  const what = !answer ? "" : isRight ? `${truth}, right by ${percent(num(s.sure), 0)}`
+    : `${truth} taken for ${answer} by ${percent(num(s.sure), 0)}`;
+  return el("figure", { title: place },
+    el("img", { src: "data:image/jpeg;base64," + jpeg, alt: (what ? what + ": " : "") + place,
+      onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 64) }),
+    el("figcaption", {},
+      answer ? el("div", {}, el("b", {}, truth), isRight ? " is right, " : [" taken for ", el("b", { class: "off" }, answer)],
+        " " + percent(num(s.sure), 0)) : null,
+      el("div", { class: "faint" }, "loss " + digits(num(s.loss), 3)), el("div", { class: "file faint" }, place)));
+}
+
+function worst(run) {
+  const figures = arr(run.worst.samples).slice(0, 24).map(badAnswer).filter(Boolean);
+  if (!figures.length) return null;
+  return card({}, heading("The worst samples"),
+    el("p", { class: "lead" }, `Those with the greatest losses of the last evaluation with pictures (${str(run.worst.split)}, step ${grouped(num(run.worst.step))}): hard, odd, or labelled wrongly.`),
+    el("div", { class: "worst" }, figures));
 }

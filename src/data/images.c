@@ -354,10 +354,16 @@ static int images_label(const tutti_data *data, uint32_t id)
     return ((const images_state *)data->state)->items[TUTTI_SPLIT_TRAIN].label[id];
 }
 
+static const char *images_place(const tutti_data *data, tutti_split split, uint32_t id)
+{
+    return tutti_items_path(&((const images_state *)data->state)->items[split], (int)id);
+}
+
 const tutti_source tutti_source_images = {
     .kind = "images",
     .open = images_open,
     .close = images_close,
     .pixels = images_pixels,
     .label = images_label,
+    .place = images_place,
 };

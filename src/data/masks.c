@@ -174,10 +174,16 @@ static tutti_status masks_mask(tutti_reader *r, tutti_split split, uint32_t id)
                       r->mask.height, r->mask.width, r->image.height, r->image.width);
 }
 
+static const char *masks_place(const tutti_data *data, tutti_split split, uint32_t id)
+{
+    return tutti_items_path(&((const masks_state *)data->state)->items[split], (int)id);
+}
+
 const tutti_source tutti_source_masks = {
     .kind = "images",
     .open = masks_open,
     .close = masks_close,
     .pixels = masks_pixels,
     .mask = masks_mask,
+    .place = masks_place,
 };

@@ -45,6 +45,8 @@ typedef struct tutti_source {
     uint32_t (*unit)(const tutti_data *data, uint32_t id);
     /* tutti_data_sequence, ids as stored; NULL: there are none. */
     bool (*sequence)(const tutti_data *data, tutti_split split, uint32_t id, tutti_sequence *out);
+    /* tutti_data_place, ids as stored; NULL: samples are no files. */
+    const char *(*place)(const tutti_data *data, tutti_split split, uint32_t id);
     bool takes_mean; /* numbers that know the keys mean= and std=; pictures always do */
 } tutti_source;
 

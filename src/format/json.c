@@ -123,6 +123,22 @@ void tutti_json_real(tutti_string *s, double value, int digits)
     else tutti_string_append(s, "null", 4);
 }
 
+void tutti_json_base64(tutti_string *s, const void *bytes, size_t count)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *in = bytes;
+    tutti_string_append(s, "\"", 1);
+    for (size_t i = 0; i < count; i += 3) {
+        char four[4] = {'=', '=', '=', '='};
+        const size_t left = count - i;
+        const uint32_t three = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0u) |
+                               (left > 2 ? in[i + 2] : 0u);
+        for (size_t d = 0; d < 4 && d <= left; d++) four[d] = digits[three >> (18 - 6 * d) & 63];
+        tutti_string_append(s, four, sizeof four);
+    }
+    tutti_string_append(s, "\"", 1);
+}
+
 void tutti_json_key(tutti_string *s, const char *key)
 {
     if (s->length && !strchr("{[", s->data[s->length - 1])) tutti_string_append(s, ",", 1);

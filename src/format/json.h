@@ -34,6 +34,9 @@ void tutti_string_utf8(tutti_string *s, const char *text);
 void tutti_json_string(tutti_string *s, const char *value);
 void tutti_json_real(tutti_string *s, double value, int digits);
 
+/* Bytes as a string in base64. */
+void tutti_json_base64(tutti_string *s, const void *bytes, size_t count);
+
 /* Fields of an object, each with its comma unless it is the object's first:
  * tutti_json_key(t, "loss") writes  "loss":  or  ,"loss":  */
 void tutti_json_key(tutti_string *s, const char *key);

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "format/json.h"
 
+enum { MOST_CLASSES = 100 };
+
 static void put_counts(tutti_string *s, const int64_t *counts, int classes)
 {
     tutti_json_key(s, "counts");
@@ -21,7 +23,7 @@ void tutti_run_write_confusion(tutti_run *run, const char *phase, const tutti_ta
 {
     tutti_string s = {0};
     const int classes = tutti_run_classes(run), outputs = tutti_net_classes(run->net);
-    if (!tables->confusion || run->me.rank) return;
+    if (!tables->confusion || outputs > MOST_CLASSES || run->me.rank) return;
     tutti_string_printf(&s, "\"split\":\"%s\",\"outputs\":%d,\"classes\":[", phase, outputs);
     for (int i = 0; i < classes; i++) {
         if (i) tutti_string_append(&s, ",", 1);

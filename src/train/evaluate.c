@@ -15,6 +15,7 @@ tutti_status tutti_tables_create(tutti_tables *tables, const tutti_run *run)
     const tutti_target *target = tutti_run_target(run);
     *tables = (tutti_tables){0};
     TUTTI_TRY(tutti_alloc(&tables->sums, tutti_judge_words(target), sizeof *tables->sums));
+    TUTTI_TRY(tutti_alloc(&tables->worst, 1, sizeof *tables->worst));
     if (target->form != TUTTI_TARGET_CLASS) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&tables->classes, classes, sizeof *tables->classes));
     if (classes > TUTTI_CONFUSION_MOST) return TUTTI_OK;
@@ -26,6 +27,7 @@ void tutti_tables_destroy(tutti_tables *tables)
     tutti_free(tables->classes);
     tutti_free(tables->confusion);
     tutti_free(tables->sums);
+    tutti_free(tables->worst);
 }
 
 /* Of a rank: what the judges of all targets count and add up (judge.h), one after another. */
@@ -43,15 +45,40 @@ static tutti_status open_tally(tally *t, const tutti_net *net)
     return tutti_alloc(&t->sums, t->words, sizeof *t->sums);
 }
 
-static void count_answer(const tutti_tables *tables, int classes, int label, const float *p)
+static int largest(const float *p, int count)
 {
-    int answer = 0;
-    for (int c = 1; c < classes; c++)
-        if (p[c] > p[answer]) answer = c;
+    int at = 0;
+    for (int i = 1; i < count; i++)
+        if (p[i] > p[at]) at = i;
+    return at;
+}
+
+static void count_answer(const tutti_tables *tables, int label, int answer)
+{
     tables->classes[label].support++;
     tables->classes[answer].answered++;
     tables->classes[label].right += label == answer;
-    if (tables->confusion) tables->confusion[(int64_t)label * classes + answer]++;
+}
+
+/* Of a sample of a piece: what the tables want of it. */
+static void note_sample(const tutti_run *run, const tutti_tables *tables, uint32_t id, int i,
+                        int label)
+{
+    const tutti_model *model = tutti_stepper_model(run->stepper);
+    const int classes = tutti_net_classes(run->net);
+    tutti_bad_answer one = {.id = id, .truth = -1, .answer = -1};
+    one.loss = tutti_model_verdict(model, tutti_net_answer(run->net)).losses[i];
+    if (tables->classes) {
+        const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
+        const float *p = tutti_model_probabilities(model) + (size_t)i * row;
+        one.truth = label;
+        one.answer = largest(p, classes);
+        one.of_truth = p[label];
+        one.sure = p[one.answer];
+        count_answer(tables, label, one.answer);
+        if (tables->confusion) tables->confusion[(int64_t)label * classes + one.answer]++;
+    }
+    if (tables->worst) tutti_worst_add(tables->worst, &one);
 }
 
 /* Samples of a batch that are evaluated together. */
@@ -88,15 +115,11 @@ static void judge(const tutti_run *run, const tutti_batch *batch, int target, in
 static void add_piece(const tutti_run *run, const tutti_batch *batch, piece at,
                       const int32_t *labels, const tally *t, const tutti_tables *tables)
 {
-    const int classes = tutti_net_classes(run->net);
-    const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
-    const float *p = tutti_model_probabilities(tutti_stepper_model(run->stepper));
     for (int i = 0; i < at.count; i++) {
         if (batch->labels[at.first + i] == TUTTI_LABEL_NONE) continue;
         for (int k = 0; k < run->net->target_count; k++)
             judge(run, batch, k, at.first, i, labels, t);
-        if (tables && tables->classes)
-            count_answer(tables, classes, labels[at.first + i], p + (size_t)i * row);
+        if (tables) note_sample(run, tables, batch->ids[at.first + i], i, labels[at.first + i]);
     }
 }
 
@@ -185,6 +208,19 @@ static tutti_status add_up(tutti_run *run, int64_t *values, int64_t count)
     return s;
 }
 
+/* Every rank has the worst of all. */
+static tutti_status gather_worst(tutti_run *run, tutti_worst *worst)
+{
+    tutti_worst *all = NULL;
+    if (run->me.size == 1) return TUTTI_OK;
+    TUTTI_TRY(tutti_alloc(&all, (size_t)run->me.size, sizeof *all));
+    const tutti_status s = tutti_comm_allgather(run->me.comm, worst, sizeof *all, all);
+    for (int r = 0; s == TUTTI_OK && r < run->me.size; r++)
+        if (r != run->me.rank) tutti_worst_merge(worst, &all[r]);
+    tutti_free(all);
+    return s;
+}
+
 const tutti_target *tutti_run_target(const tutti_run *run)
 {
     return &run->net->targets[tutti_net_answer(run->net)];
@@ -227,6 +263,7 @@ static tutti_status evaluate(tutti_run *run, tutti_split split, const tally *t,
     if (tables && tables->classes)
         TUTTI_TRY(add_up(run, (int64_t *)tables->classes, classes * each));
     if (tables && tables->confusion) TUTTI_TRY(add_up(run, tables->confusion, classes * classes));
+    if (tables && tables->worst) TUTTI_TRY(gather_worst(run, tables->worst));
     *out = finish(run, t);
     if (tables && tables->sums)
         memcpy(tables->sums, t->sums + t->first[answer],

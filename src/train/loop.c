@@ -13,7 +13,7 @@
 #include "train/saving.h"
 #include "train/signals.h"
 
-enum { LAST_TRIES = 3, MOST_CLASSES = 100 };
+enum { LAST_TRIES = 3 };
 
 /* What the loop keeps in mind between steps. */
 typedef struct loop {
@@ -21,6 +21,7 @@ typedef struct loop {
     tutti_rhythm evaluation, checkpoint;
     double smooth_loss, smooth_top1, smooth_rate;
     int64_t first_step;
+    int64_t evaluations; /* of this call */
     unsigned asked;
     tutti_launcher launcher;
     bool stops;
@@ -211,17 +212,18 @@ static tutti_status evaluate(tutti_run *run, loop *l, tutti_split split, const t
     tutti_trace_span(run->trace, TUTTI_TRACE_COMPUTE, "evaluate", NULL, step, -1, start,
                      start + seconds);
     l->asked |= tutti_run_tell(run, split, &e, *best, seconds);
-    if (tables && tables->confusion) tutti_run_write_confusion(run, phases[split], tables);
+    if (!tables) return TUTTI_OK;
+    tutti_run_write_confusion(run, phases[split], tables);
+    tutti_run_write_worst(run, split, phases[split], tables->worst);
     return TUTTI_OK;
 }
 
-/* The last evaluation of a run that is kept has a table of confusions, where people could read it.
- */
-static tutti_status evaluate_last(tutti_run *run, loop *l, tutti_split split, bool *best)
+/* ... and tells those who look on at a run that is kept which class is taken for which, and what
+ * the worst samples are. */
+static tutti_status evaluate_shown(tutti_run *run, loop *l, tutti_split split, bool *best)
 {
     tutti_tables tables;
-    const int classes = tutti_net_classes(run->net);
-    if (!run->options->run || classes > MOST_CLASSES) return evaluate(run, l, split, NULL, best);
+    if (!run->options->run) return evaluate(run, l, split, NULL, best);
     tutti_status s = tutti_comm_agree(run->me.comm, tutti_tables_create(&tables, run));
     if (s == TUTTI_OK) s = evaluate(run, l, split, &tables, best);
     tutti_tables_destroy(&tables);
@@ -234,7 +236,7 @@ static tutti_status test_at_the_end(tutti_run *run, loop *l)
     bool best;
     if (tutti_run_judge(run) == TUTTI_SPLIT_TEST || !tutti_data_count(run->data, TUTTI_SPLIT_TEST))
         return TUTTI_OK;
-    TUTTI_TRY(evaluate_last(run, l, TUTTI_SPLIT_TEST, &best));
+    TUTTI_TRY(evaluate_shown(run, l, TUTTI_SPLIT_TEST, &best));
     run->score.test = run->score.last;
     return TUTTI_OK;
 }
@@ -279,13 +281,23 @@ static void say_stale(const tutti_run *run)
                    (long long)run->score.stale, (long long)run->score.best_step);
 }
 
+/* The first, the second, the fourth, the eighth evaluation ... and the last: what they leave behind
+ * does not grow much with their number. */
+static bool is_shown(int64_t evaluations, bool last)
+{
+    return last || (evaluations & (evaluations - 1)) == 0;
+}
+
 /* Evaluates where that is due. The run ends with its last step or its patience. */
 static tutti_status look(tutti_run *run, loop *l, bool last, bool *best)
 {
     bool due = false;
+    const tutti_split split = tutti_run_judge(run);
     TUTTI_TRY(is_due(run, &l->evaluation, &due));
-    if (last) TUTTI_TRY(evaluate_last(run, l, tutti_run_judge(run), best));
-    else if (due) TUTTI_TRY(evaluate(run, l, tutti_run_judge(run), NULL, best));
+    if (last || due) l->evaluations++;
+    if ((last || due) && is_shown(l->evaluations, last))
+        TUTTI_TRY(evaluate_shown(run, l, split, best));
+    else if (due) TUTTI_TRY(evaluate(run, l, split, NULL, best));
     const bool stale = !last && tutti_run_is_stale(run);
     if (stale) say_stale(run);
     l->stops = l->stops || stale || (l->asked & TUTTI_ASKED_STOP);

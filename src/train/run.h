@@ -22,6 +22,8 @@
  *   predict.c       asking it about files and samples
  *   answers.c       what it says
  *   session.c, session_*.c   a run whose loop is the caller's
+ *   worst.c         the samples with the greatest losses
+ *   seen.c          their pictures
  *   judge.c         figures of evaluations, by what a net's outputs are
  *   found.c         what an evaluation found, told to people and to files
  *   figures.c       what a test found: classes, confusions, JSON
@@ -47,6 +49,7 @@
 #include "train/plan_choice.h"
 #include "train/progress.h"
 #include "train/settings.h"
+#include "train/worst.h"
 
 /* What evaluations have found; NaN before the first. */
 typedef struct tutti_score {
@@ -198,6 +201,7 @@ typedef struct tutti_tables {
     tutti_class_count *classes; /* [classes]; NULL: the net does not tell those of samples */
     int64_t *confusion;         /* [truth][answer]; NULL: there are too many */
     int64_t *sums;              /* all that the judge of the net's answer has; NULL: not wanted */
+    tutti_worst *worst;
 } tutti_tables;
 
 /* All zero; without a table of confusions where there are too many classes. Destroy is fine after a
@@ -264,11 +268,17 @@ void tutti_run_begin(tutti_run *run);
 
 /* ---- ended.c ---- */
 
-/* The table of the last evaluation. */
+/* The table of an evaluation; not that of so many classes that nobody could read it. */
 void tutti_run_write_confusion(tutti_run *run, const char *phase, const tutti_tables *tables);
 
 /* How the run ended, and its page. */
 void tutti_run_write_end(tutti_run *run, tutti_status status);
+
+/* ---- seen.c ---- */
+
+/* The worst samples of an evaluation, with pictures of those that can be seen. */
+void tutti_run_write_worst(tutti_run *run, tutti_split split, const char *phase,
+                           const tutti_worst *worst);
 
 /* ---- report.c ---- */
 

@@ -11,6 +11,7 @@ void tutti_diary_clear(tutti_diary *e)
 {
     json_decref(e->begun);
     json_decref(e->confusion);
+    json_decref(e->worst);
     *e = (tutti_diary){0};
 }
 
@@ -58,6 +59,13 @@ static void note(tutti_diary *e, const tutti_entry *event, json_t *object)
     if (e->ended) e->code = (int)json_integer_value(json_object_get(object, "code"));
     if (!strcmp(event->kind, "begun")) keep(&e->begun, object);
     if (!strcmp(event->kind, "confusion")) keep(&e->confusion, object);
+    if (!strcmp(event->kind, "worst")) keep(&e->worst, object);
+}
+
+/* Shown on their own, not among what happened. */
+static bool has_its_place(const char *kind)
+{
+    return !strcmp(kind, "evaluating") || !strcmp(kind, "confusion") || !strcmp(kind, "worst");
 }
 
 void tutti_diary_add(tutti_diary *e, int64_t step, const char *line, size_t length)
@@ -72,7 +80,7 @@ void tutti_diary_add(tutti_diary *e, int64_t step, const char *line, size_t leng
                   json_string_value(json_object_get(object, "text")));
         note(e, &event, object);
         if (e->count == TUTTI_MOST_ENTRIES) make_room(e);
-        if (strcmp(kind, "evaluating") && strcmp(kind, "confusion")) e->list[e->count++] = event;
+        if (!has_its_place(kind)) e->list[e->count++] = event;
     }
     json_decref(object);
 }
@@ -108,4 +116,5 @@ void tutti_diary_json(tutti_string *out, const tutti_diary *e)
     tutti_string_append(out, "]", 1);
     put_object(out, "begun", e->begun);
     put_object(out, "confusion", e->confusion);
+    put_object(out, "worst", e->worst);
 }

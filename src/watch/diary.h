@@ -24,6 +24,7 @@ typedef struct tutti_diary {
     int count;
     json_t *begun;     /* the last one's fields; NULL: it is not known what the run is */
     json_t *confusion; /* the last table; NULL: there is none */
+    json_t *worst;     /* the last worst samples, likewise */
     bool ended;        /* the last thing that happened */
     int code;          /* then: of its end */
     double evaluating; /* when an evaluation began, if nothing has happened since; else 0 */

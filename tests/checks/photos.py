@@ -3,6 +3,7 @@
 ones, an empty folder, a PNG with alpha and a JPEG in CMYK among them (SEEDS has those), they are
 trained on, tested and asked about; on two ranks with the same bits. Then the same net is asked about
 arrays."""
+import base64
 import json
 import pathlib
 import shutil
@@ -65,6 +66,12 @@ def make_photos(folder):
     return f"images:{folder}"
 
 
+def worst_of(folder):
+    """The last ones that a run wrote down."""
+    events = map(json.loads, (folder / "events.jsonl").read_text().splitlines())
+    return [e for e in events if e["event"] == "worst"][-1]["samples"]
+
+
 def check_training(folder, data):
     net = folder / "fruit.net"
     net.write_text("input 3 16 16\nc1 conv 8 kernel=3 pad=1 relu\np1 avgpool kernel=4 stride=4\n"
@@ -84,6 +91,13 @@ def check_training(folder, data):
     if "[X] MPI" in run("--check-build").stdout:
         runs.train(TUTTI, two, 2, *words, "--skip-bad")
         runs.same(one, two)
+        expect("two ranks find the same worst samples", worst_of(one) == worst_of(two))
+    worst = worst_of(one)
+    expect("the worst are shown, the worst first", len(worst) > 3 and all(
+        base64.b64decode(w["jpeg"]).startswith(b"\xff\xd8\xff") and (folder / "photos" / w["file"]).exists()
+        and w["truth"] == w["file"].split("/")[0] for w in worst)
+        and [w["loss"] for w in worst] == sorted((w["loss"] for w in worst), reverse=True), worst)
+    expect("they are on the page", worst[0]["jpeg"] in (one / "report.html").read_text())
     return one
 
 

@@ -70,6 +70,9 @@ def finished(lab):
     text = lab.text()
     for words in ("made", "done", "1,000", "Rank 3 (node3)", "chronically", "cat", "fc3", "checkpoint"):
         expect(f"a finished run shows '{words}'", words in text or words == "cat" and "Which class" in text)
+    seen = lab.browser.run("return [...document.querySelectorAll('.worst img')].map((i) => [i.alt, i.naturalWidth])")
+    expect("the worst samples are pictures", len(seen) == 12 and all(width > 0 for _, width in seen)
+           and seen[0][0] == "dog taken for cat by 99\u202f%: dog/photo-0000.jpg", seen)
     canvases = lab.browser.run("return [...document.querySelectorAll('canvas')].map((c) => c.tabIndex)")
     expect("every picture can be reached by keyboard", len(canvases) >= 6 and not any(canvases), canvases)
     lab.quiet("a finished run", "file:")

@@ -1,4 +1,5 @@
 """Runs that nobody trained: directories with the files that tutti watch reads, of any length."""
+import base64
 import hashlib
 import json
 import math
@@ -49,6 +50,16 @@ def event(step, **fields):
     return sealed({"step": step, "phase": "event", **fields})
 
 
+PICTURES = pathlib.Path(__file__).resolve().parents[1] / "fuzz/seeds/picture"
+
+
+def worst():
+    jpeg = [base64.b64encode((PICTURES / f"{name}.jpg").read_bytes()).decode() for name in ("baseline", "grey")]
+    return [{"id": i, "file": f"dog/photo-{i:04}.jpg", "loss": 9.5 / (i + 1), "truth": "dog",
+             "answer": "cat" if i < 9 else "dog", "sure": 0.99 - i / 20, "of_truth": i / 20, "jpeg": jpeg[i % 2]}
+            for i in range(12)]
+
+
 def make(path, steps=1000, of=None, ranks=4, slow=None, ended=True, seed=0):
     """A run of 'of' steps that has done 'steps' of them; with different seeds, different weights."""
     path = pathlib.Path(path)
@@ -72,6 +83,7 @@ def make(path, steps=1000, of=None, ranks=4, slow=None, ended=True, seed=0):
         if ended:
             f.write(event(steps, event="confusion", at=1.7e9 + 9, split="test", outputs=3,
                           classes=["cat", "dog", "cow"], counts=[8, 1, 1, 0, 9, 1, 2, 0, 8]))
+            f.write(event(steps, event="worst", split="test", samples=worst()))
             f.write(event(steps, event="ended", at=1.7e9 + 10, text="done", status="OK", code=0))
     for step, salt in ((0, 0), (steps // 2, 0), (steps, seed)):
         folder = path / f"step_{step:08d}"
@@ -113,6 +125,8 @@ def make_hostile(path, rows=20000):
         f.write(event(0, **said))
         f.write(event(5, event=HOSTILE, at=1e300, text=HOSTILE))
         f.write(event(6, event="confusion", classes=[HOSTILE] * 3, outputs=3, counts=["x"] * 9, split=HOSTILE))
+        f.write(event(6, event="worst", split=HOSTILE, samples=[
+            5, None, {"jpeg": HOSTILE}, {"jpeg": "AAAA\" onerror=alert(1)"}, {"jpeg": ["x"]}, {"jpeg": ""}]))
         f.write(event(7, event="ended", at=None, text=HOSTILE, code=3))
         f.write(b"}{" * 1000 + b"\n")
     return path
