@@ -62,7 +62,7 @@ static void set_up(subject *t, const char *net, int batch, int threads)
                                .exec = me->exec,
                                .caches = me->caches,
                                .batch = batch,
-                               .grains = tutti_default_grains(batch),
+                               .grains = tutti_default_grains(t->net, batch),
                                .decay_all = true,
                                .overlap = true,
                                .priority = true};

@@ -228,7 +228,7 @@ static tutti_status create_stepper(subject *t, const step_options *s)
         .exec = t->me.exec,
         .caches = t->me.caches,
         .batch = s->batch_size,
-        .grains = s->grains ? s->grains : tutti_default_grains(s->batch_size),
+        .grains = s->grains ? s->grains : tutti_default_grains(t->net, s->batch_size),
         .micro_batch = s->micro_batch,
         .groups = t->forecast.plan->groups,
         .late = t->forecast.plan->late,

@@ -6,7 +6,7 @@ typedef struct calibrate_options {
     cli_list nets;
     int threads;
     double seconds;
-    const char *output;
+    const char *output, *precision;
 } calibrate_options;
 
 #define AT(field) offsetof(calibrate_options, field)
@@ -14,6 +14,7 @@ typedef struct calibrate_options {
 static const cli_option options[] = {
     {"NETS",      CLI_REST, AT(nets), .help = "measure the layers of these nets only; default: all of the zoo"},
     {"threads|t", CLI_INT,  AT(threads), 1, 65536, .help = "threads of each rank, as in training", .otherwise = "OMP_NUM_THREADS, else one per core"},
+    {"precision", CLI_TEXT, AT(precision), .value = "fp32|bf16", .help = "bf16: measure layers with and without rounding", .otherwise = "the nets', usually fp32"},
     {"seconds",   CLI_REAL, AT(seconds), 1, 86400, "100", .help = "about how many seconds to measure"},
     {"output|o",  CLI_TEXT, AT(output), .value = "FILE.platform", .help = "write this file instead of platform 'here'"},
     {.name = NULL},
@@ -29,6 +30,7 @@ static int run(const cli_call *call)
     o.threads = given->threads;
     o.seconds = given->seconds;
     o.output = given->output;
+    o.precision = given->precision;
     o.show = stdout;
     o.log = tutti_log_stderr(TUTTI_LOG_WARNING);
     const tutti_status s = tutti_calibrate(&o);

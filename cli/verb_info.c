@@ -8,7 +8,7 @@
 #include "cli.h"
 
 typedef struct info_options {
-    const char *net;
+    const char *net, *precision;
     int batch_size, micro_batch, threads;
     cli_texts freeze;
     double ema;
@@ -21,6 +21,7 @@ static const cli_option options[] = {
     {"NET",          CLI_TEXT, AT(net), .help = "a net's name or FILE.net; without one, all nets are listed"},
     {"batch-size|b", CLI_INT,  AT(batch_size), 1, 1 << 24, .help = "samples per step", .otherwise = "the net's"},
     {"micro-batch",  CLI_INT,  AT(micro_batch), 1, 1 << 24, .help = "samples in memory at a time", .otherwise = "all of a step's"},
+    {"precision",    CLI_TEXT, AT(precision), .value = "fp32|bf16", .help = "which layers round what they multiply", .otherwise = "the net's, usually fp32"},
     {"freeze",       CLI_TEXTS, AT(freeze), .value = "PATTERN,...", .help = "layers that are not trained: conv1, 'conv*'"},
     {"ema",          CLI_REAL, AT(ema), 0, 0.9999999, .unset = -1, .help = "with an average of the weights; 0: without", .otherwise = "the net's"},
     {"threads",      CLI_INT,  AT(threads), 1, 65536, .help = "threads to plan the memory for"},
@@ -103,11 +104,12 @@ static widths widths_of(const tutti_net *net)
 static void print_row(const tutti_layer_info *l, int batch, widths w)
 {
     char out[32], parameters[32], macs[32], flops[32], weights[32], activations[32], kind[64];
-    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s%s\n", w.name, l->name, w.kind, kind_of(l, kind),
-           shape(l->out, out), l->parameters ? grouped(l->parameters, parameters) : "",
-           count(l->macs, macs), count(l->train_flops, flops),
-           l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
+    printf("%-*s %-*s %-13s %13s %9s %9s %10s %10s%s%s\n", w.name, l->name, w.kind,
+           kind_of(l, kind), shape(l->out, out),
+           l->parameters ? grouped(l->parameters, parameters) : "", count(l->macs, macs),
+           count(l->train_flops, flops), l->weight_bytes ? bytes(l->weight_bytes, weights) : "",
            bytes(l->activation_bytes * (uint64_t)batch, activations),
+           strcmp(l->precision, "bf16") ? "" : "  bf16",
            l->parameters && !l->trained ? "  frozen" : "");
 }
 
@@ -125,6 +127,13 @@ static void print_memory(const tutti_memory *m, int batch)
            batch, passes, bytes(m->peak, a), bytes(m->parameters, b), bytes(m->gradients, c),
            bytes(m->momentum, d), mean, bytes(m->activations, e), bytes(m->separate, f),
            bytes(m->data + m->program, g), bytes(m->snapshot, h));
+}
+
+static bool rounds(const tutti_net *net)
+{
+    for (int i = 0; i < tutti_net_layer_count(net); i++)
+        if (!strcmp(tutti_net_layer_info(net, i).precision, "bf16")) return true;
+    return false;
 }
 
 static void print_net(const tutti_net *net, const tutti_memory *memory, int batch)
@@ -147,6 +156,10 @@ static void print_net(const tutti_net *net, const tutti_memory *memory, int batc
             "\n%s of the parameters are trained; frozen layers have no weight gradient, and what "
             "is below\nthe first trained one has no backward pass.\n",
             grouped(total.trained, in));
+    if (rounds(net))
+        printf(
+            "\nLayers with bf16 round what they multiply; sums, weights, activations and messages "
+            "stay in fp32.\n");
     printf("\nFLOPs are those of training: forward, weight gradient and, except in the first "
            "layer, backward-data.\n");
     print_memory(memory, batch);
@@ -161,12 +174,13 @@ static json_t *shape_json(tutti_shape s)
 
 static json_t *layer_json(const tutti_layer_info *l)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "name", l->name,
-                     "kind", l->kind, "activation", l->activation, "in", shape_json(l->in), "out",
-                     shape_json(l->out), "parameters", (json_int_t)l->parameters, "trained",
-                     (json_int_t)l->trained, "macs", (json_int_t)l->macs, "train_flops",
-                     (json_int_t)l->train_flops, "weight_bytes", (json_int_t)l->weight_bytes,
-                     "activation_bytes", (json_int_t)l->activation_bytes);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
+                     l->name, "kind", l->kind, "activation", l->activation, "precision",
+                     l->precision, "in", shape_json(l->in), "out", shape_json(l->out), "parameters",
+                     (json_int_t)l->parameters, "trained", (json_int_t)l->trained, "macs",
+                     (json_int_t)l->macs, "train_flops", (json_int_t)l->train_flops, "weight_bytes",
+                     (json_int_t)l->weight_bytes, "activation_bytes",
+                     (json_int_t)l->activation_bytes);
 }
 
 static json_t *memory_json(const tutti_memory *m)
@@ -239,6 +253,7 @@ static int run(const cli_call *call)
         return cli_misused(call, "--freeze %s needs NET, whose layers it names", o->freeze.joined);
     tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
     if (s == TUTTI_OK && net) s = tutti_net_freeze(net, o->freeze.joined);
+    if (s == TUTTI_OK && net) s = tutti_net_set_precision(net, o->precision);
     if (s == TUTTI_OK && net) s = show_net(net, o);
     tutti_net_destroy(&net);
     return s == TUTTI_OK ? 0 : cli_failed(call, s);

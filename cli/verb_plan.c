@@ -23,6 +23,8 @@ static const cli_option options[] = {
      .help = "samples per step, all nodes together", .otherwise = "the net's"},
     {"micro-batch",  CLI_INT,  TO(micro_batch), 1, 1 << 24,
      .help = "samples of a node in memory at a time", .otherwise = "all it has of a step"},
+    {"precision",    CLI_TEXT, TO(precision), .value = "fp32|bf16",
+     .help = "of what layers multiply", .otherwise = "the net's, usually fp32"},
     {"plan",         CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
      .help = "auto searches; data, model, or a file to predict"},
     {"freeze",       CLI_TEXTS, AT(freeze), .value = "PATTERN,...",
@@ -50,7 +52,7 @@ static const cli_option options[] = {
 static const cli_group groups[] = {
     {"most used", "platform|nodes|batch-size|plan|plot"},
     {"what", "freeze|samples|epochs|deadline|node-hours"},
-    {"machine", "micro-batch|overlap|priority"},
+    {"machine", "micro-batch|precision|overlap|priority"},
     {"files", "save|html|json"},
     {.title = NULL},
 };

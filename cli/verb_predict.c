@@ -6,7 +6,7 @@
 #include <tutti/train.h>
 
 typedef struct predict_options {
-    const char *data, *weights, *rename, *output;
+    const char *data, *weights, *rename, *output, *precision;
     int top, threads, batch_size;
     bool json;
     cli_list files; /* the first may be a net */
@@ -32,6 +32,8 @@ static const cli_option options[] = {
              "an archive (.ark); of nets that tell the class of each pixel a folder, for masks"},
     {"batch-size|b", CLI_INT, AT(batch_size), 1, 1 << 24, .otherwise = "32",
      .help = "samples computed together"},
+    {"precision", CLI_TEXT, AT(precision), .value = "fp32|bf16",
+     .help = "of what layers multiply", .otherwise = "that of the training"},
     {"threads|t", CLI_INT, AT(threads), 1, 4096, .help = "threads to compute with",
      .otherwise = "OMP_NUM_THREADS, else one per core"},
     {.name = NULL},
@@ -67,6 +69,7 @@ static int run(const cli_call *call)
     o.weights = given->weights;
     o.rename = given->rename;
     o.batch_size = given->batch_size;
+    o.precision = given->precision;
     o.threads = given->threads;
     o.show = stdout;
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);

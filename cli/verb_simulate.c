@@ -25,6 +25,8 @@ static const cli_option options[] = {
      .help = "samples per step, all nodes together", .otherwise = "the net's"},
     {"micro-batch",  CLI_INT,  TO(micro_batch), 1, 1 << 24,
      .help = "samples of a node in memory at a time", .otherwise = "all it has of a step"},
+    {"precision",    CLI_TEXT, TO(precision), .value = "fp32|bf16",
+     .help = "of what layers multiply", .otherwise = "the net's, usually fp32"},
     {"platform",     CLI_TEXT, TO(platform), .value = "NAME", .fallback = "cori-phase1",
      .help = "cori-phase1, endeavor-fdr, aws-c4, ethernet-100g, workstations-1g, here, or a file"},
     {"plan",         CLI_TEXT, TO(plan), .value = "PLAN", .fallback = "auto",
@@ -50,7 +52,7 @@ static const cli_option options[] = {
 
 static const cli_group groups[] = {
     {"most used", "nodes|batch-size|platform|plan|plot"},
-    {"machine", "micro-batch|overlap|priority|jitter|straggler|steps"},
+    {"machine", "micro-batch|precision|overlap|priority|jitter|straggler|steps"},
     {"files", "html|trace|json"},
     {.title = NULL},
 };

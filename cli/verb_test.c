@@ -16,6 +16,8 @@ static const cli_option options[] = {
      .help = "what their tensors are called here: lines THEIRS OURS", .otherwise = "found out"},
     {"batch-size|b", CLI_INT,  TO(batch_size), 1, 1 << 24, "256",
      .help = "samples computed together"},
+    {"precision",    CLI_TEXT, TO(precision), .value = "fp32|bf16",
+     .help = "of what layers multiply", .otherwise = "that of the training"},
     {"json",         CLI_FLAG, TO(json),
      .help = "print one JSON object: figures of every class, and the confusions"},
     {"skip-bad",     CLI_SWITCH, TO(skip_bad),
@@ -36,6 +38,7 @@ static int run(const cli_call *call)
     o.weights = given->weights;
     o.rename = given->rename;
     o.batch_size = given->batch_size;
+    o.precision = given->precision;
     o.skip_bad = given->skip_bad;
     o.threads = given->threads;
     o.json = given->json;

@@ -72,6 +72,9 @@ static const cli_option options[] = {
     {"conv",               CLI_TEXT, TO(conv), .value = "ALGORITHM",
      .help = "of 3x3 convolutions whose text names none: direct, winograd-2x2 or winograd-4x4",
      .otherwise = "auto"},
+    {"precision",          CLI_TEXT, TO(precision), .value = "fp32|bf16",
+     .help = "bf16: layers round what they multiply, faster where the processor can",
+     .otherwise = "the net's, usually fp32"},
     {"shuffle",            CLI_CHOICE, TO(shuffle), .choices = "off|on", .unset = -1, .otherwise = "on",
      .help = "a new order in every epoch"},
     {"augment",            CLI_CHOICE, TO(augment), .choices = "off|on", .unset = -1, .otherwise = "on",
@@ -137,7 +140,7 @@ static const cli_group groups[] = {
     {"what", "weights|freeze|resume|init|seed|steps"},
     {"data", "shuffle|augment|skip-bad|eval-every|data-threads"},
     {"learning", "optimizer|lr-scale|momentum|nesterov|weight-decay|decay-all|lr-schedule|warmup|clip|label-smoothing|class-weights|patience|"
-                 "dropout|bn-group|conv|grains"},
+                 "dropout|bn-group|conv|precision|grains"},
     {"machine", "plan|micro-batch|overlap|priority|threads|comm-core|part-reduce|part-broadcast|stall-warn|stall-abort"},
     {"files", "overwrite|checkpoint-every|checkpoint-sync|keep|trace|tensorboard|quiet"},
     {.title = NULL},

@@ -29,13 +29,21 @@ static const struct argument {
     {                                                  \
         "--" name, kind, offsetof(sim_scenario, field) \
     }
-    A("net", TEXT, net_name),          A("platform", TEXT, platform_name),
-    A("plan", TEXT, plan_path),        A("network", TEXT, network),
-    A("deployment", TEXT, deployment), A("trace", TEXT, trace),
-    A("nodes", WHOLE, nodes),          A("batch-size", WHOLE, batch),
-    A("grains", WHOLE, grains),        A("micro-batch", WHOLE, micro_batch),
-    A("steps", WHOLE, steps),          A("overlap", WHOLE, overlap),
-    A("priority", WHOLE, priority),    A("jitter", REAL, jitter),
+    A("net", TEXT, net_name),
+    A("platform", TEXT, platform_name),
+    A("plan", TEXT, plan_path),
+    A("network", TEXT, network),
+    A("deployment", TEXT, deployment),
+    A("trace", TEXT, trace),
+    A("precision", TEXT, asked_precision),
+    A("nodes", WHOLE, nodes),
+    A("batch-size", WHOLE, batch),
+    A("grains", WHOLE, grains),
+    A("micro-batch", WHOLE, micro_batch),
+    A("steps", WHOLE, steps),
+    A("overlap", WHOLE, overlap),
+    A("priority", WHOLE, priority),
+    A("jitter", REAL, jitter),
     A("straggler", REAL, straggler),
 #undef A
 };
@@ -67,6 +75,7 @@ static tutti_status load(sim_scenario *s)
 {
     tutti_suggested suggested;
     TUTTI_TRY(tutti_net_load(&s->net, s->net_name));
+    TUTTI_TRY(tutti_net_set_precision(s->net, s->asked_precision));
     TUTTI_TRY(tutti_net_suggested(&suggested, s->net));
     s->optimizer = suggested.optimizer;
     const tutti_predict_options how = {s->batch,       s->overlap,

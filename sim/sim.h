@@ -42,6 +42,7 @@ typedef struct sim_scenario {
     const char *net_name, *platform_name, *plan_path; /* plan: a file */
     const char *network, *deployment;                 /* SimGrid's XML files */
     const char *trace;                                /* NULL: none */
+    const char *asked_precision;                      /* of layers; NULL: the net's */
     int nodes, batch, grains, micro_batch, steps;
     int overlap, priority;
     double jitter;    /* standard deviation of a node's computing from step to step, a fraction */

@@ -66,7 +66,7 @@ static tutti_status run(char **names, FILE *samples, FILE *out)
     tutti_model *model = NULL;
     tutti_model_options options;
     tutti_status s = tutti_net_load(&net, names[1]);
-    if (s == TUTTI_OK) s = tutti_model_defaults(&options, 1);
+    if (s == TUTTI_OK) s = tutti_model_defaults(&options, net, 1);
     if (s == TUTTI_OK) {
         options.workers = 1;
         options.forward_only = true;

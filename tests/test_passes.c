@@ -308,7 +308,7 @@ static void memory_falls(void **state)
     tutti_net *net = parse(plain);
     tutti_model_options o;
     tutti_model_bytes full, half, least;
-    must(tutti_model_defaults(&o, 256));
+    must(tutti_model_defaults(&o, net, 256));
     must(tutti_model_measure(&full, net, &o));
     o.micro_batch = 128;
     must(tutti_model_measure(&half, net, &o));

@@ -21,8 +21,8 @@ static void training_plans_for_the_same_caches_as_benchmarks(void **state)
     o.data = "synthetic";
     o.steps = 1;
     o.batch_size = 4;
-    assert_int_equal(tutti_model_defaults(&benchmark, 4), TUTTI_OK);
     assert_int_equal(tutti_run_open(&run, &o, TUTTI_RUN_TRAINS), TUTTI_OK);
+    assert_int_equal(tutti_model_defaults(&benchmark, run.net, 4), TUTTI_OK);
     assert_int_equal(run.me.caches.l1, benchmark.caches.l1);
     assert_int_equal(run.me.caches.l2, benchmark.caches.l2);
     assert_int_equal(run.me.caches.l3, benchmark.caches.l3);

@@ -39,7 +39,7 @@ static tutti_model_bytes bytes_of(const tutti_net *net)
 {
     tutti_model_options options;
     tutti_model_bytes bytes;
-    must(tutti_model_defaults(&options, 16));
+    must(tutti_model_defaults(&options, net, 16));
     must(tutti_model_measure(&bytes, net, &options));
     return bytes;
 }

@@ -58,6 +58,7 @@ typedef struct tutti_layer_info {
     const char *name;       /* "conv1" */
     const char *kind;       /* "conv" */
     const char *activation; /* "relu", "sigmoid", "tanh" or "" */
+    const char *precision;  /* of what it multiplies by weights: "fp32" or "bf16"; else "" */
     tutti_shape in, out;    /* of the first input */
     uint64_t parameters;    /* weights and biases */
     uint64_t trained;       /* of these; none where the layer is frozen */
@@ -85,6 +86,11 @@ TUTTI_API tutti_status tutti_net_freeze(tutti_net *net, const char *patterns) TU
 
 /* Multiplies learning rates: "conv*=0.1,fc8=10"; of several patterns that match the last holds. */
 TUTTI_API tutti_status tutti_net_scale_lr(tutti_net *net, const char *scales) TUTTI_MUST_CHECK;
+
+/* Layers whose lines do not say round what they multiply to bf16, "bf16", or do not, "fp32"; NULL:
+ * as the net suggests, else fp32. doc/NETS.md says which layers can. */
+TUTTI_API tutti_status tutti_net_set_precision(tutti_net *net,
+                                               const char *precision) TUTTI_MUST_CHECK;
 
 /* The hyperparameters the net's author suggests ("default lr 0.01"), in the order of the text.
  * *where is "file:line:column" of the value. Returns false after the last. */

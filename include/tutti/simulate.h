@@ -14,11 +14,12 @@ extern "C" {
 /* Texts are borrowed until the call returns. */
 typedef struct tutti_simulate_options {
     const char *net;
-    const char *platform; /* a name, or FILE.platform */
-    const char *nodes;    /* "64", "1,2,4", "1..1024" (powers of two between) */
-    const char *plan;     /* "auto", "data", "model", or a file; NULL: "auto" */
-    int batch_size;       /* of all nodes together; 0: the net's */
-    int micro_batch;      /* samples of a node in memory at a time; 0: all it has of a step */
+    const char *platform;  /* a name, or FILE.platform */
+    const char *nodes;     /* "64", "1,2,4", "1..1024" (powers of two between) */
+    const char *plan;      /* "auto", "data", "model", or a file; NULL: "auto" */
+    const char *precision; /* of layers: see tutti_net_set_precision; NULL: the net's */
+    int batch_size;        /* of all nodes together; 0: the net's */
+    int micro_batch;       /* samples of a node in memory at a time; 0: all it has of a step */
     int steps;        /* simulated, measured from backward to backward; 0: 3, above 64 nodes 2 */
     bool overlap;     /* communicate while computing */
     bool priority;    /* the first layers first */

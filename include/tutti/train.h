@@ -76,11 +76,12 @@ typedef struct tutti_train_options {
                           /* "net": as the net says */
     const char *conv;     /* "direct", "winograd-2x2", "winograd-4x4": how 3x3 convolutions are */
                           /* computed whose text does not say; NULL or "auto": the usual way */
-    int shuffle;          /* 0: the order of the data set in every epoch [1] */
-    int augment;          /* 0: training samples look like test samples [1] */
-    int dropout;          /* 0: dropout and stochastic depth do nothing, for comparisons [1] */
-    int skip_bad;         /* 1: replace damaged samples instead of stopping [0] */
-    const char *init;     /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
+    const char *precision; /* "bf16": layers round what they multiply; NULL: the net's ["fp32"] */
+    int shuffle;           /* 0: the order of the data set in every epoch [1] */
+    int augment;           /* 0: training samples look like test samples [1] */
+    int dropout;           /* 0: dropout and stochastic depth do nothing, for comparisons [1] */
+    int skip_bad;          /* 1: replace damaged samples instead of stopping [0] */
+    const char *init;      /* NULL: as the net says; "he", "xavier", "gaussian:0.01" */
     const char *resume;   /* NULL: fresh; a run or checkpoint to go on from; "auto": 'run' if any */
     const char *weights;  /* a safetensors file to start from (fine-tuning) */
     const char *rename;   /* what its tensors are called here: doc/FINETUNING.md; NULL: found out */
@@ -149,8 +150,9 @@ TUTTI_API tutti_status tutti_train(const tutti_train_options *options,
 
 /* Collective. Evaluates 'weights' on the test samples of 'data' and shows top-1, top-5, loss and
  * the table of confusions, with 'json' as one JSON object. Uses net, data, weights, batch_size,
- * threads, json, show, log. Weights that Tutti wrote know their net, which may be unset then, and
- * their classes, which are matched by name. */
+ * precision, threads, json, show, log; the precision is that of the training where it is unset.
+ * Weights that Tutti wrote know their net, which may be unset then, and their classes, which are
+ * matched by name. */
 TUTTI_API tutti_status tutti_test(const tutti_train_options *options,
                                   tutti_train_result *result) TUTTI_MUST_CHECK;
 

@@ -2,7 +2,7 @@
 import ctypes
 import os
 import weakref
-from typing import List, NamedTuple, Tuple, Union
+from typing import List, NamedTuple, Optional, Tuple, Union
 
 from . import _binding
 from ._library import check, lib, written
@@ -13,6 +13,7 @@ class Layer(NamedTuple):
     name: str
     kind: str
     activation: str
+    precision: str  # of what it multiplies by weights: "fp32" or "bf16"; else ""
     input: Tuple[int, int, int]
     output: Tuple[int, int, int]
     parameters: int
@@ -27,7 +28,7 @@ def _shape(shape: _binding.tutti_shape) -> Tuple[int, int, int]:
 
 def _layer(info: _binding.tutti_layer_info) -> Layer:
     return Layer(info.name.decode(), (info.kind or b"").decode(), (info.activation or b"").decode(),
-                 _shape(getattr(info, "in")), _shape(info.out), info.parameters, info.trained,
+                 (info.precision or b"").decode(), _shape(getattr(info, "in")), _shape(info.out), info.parameters, info.trained,
                  info.macs, info.train_flops)
 
 
@@ -43,18 +44,20 @@ def nets() -> List[str]:
 
 class Net:
     """A net by its name, by the path of its text, or by the text itself, which has lines.
+    'precision' is that of a run: "bf16", "fp32", or what the net suggests.
 
         >>> tutti.Net("lenet").input
         (1, 28, 28)
     """
 
-    def __init__(self, net: Union[str, "os.PathLike[str]"]):
+    def __init__(self, net: Union[str, "os.PathLike[str]"], precision: Optional[str] = None):
         name = os.fspath(net)
         self._handle = ctypes.c_void_p()
         at = ctypes.byref(self._handle)
         check(lib.tutti_net_parse(at, name.encode(), b"net") if "\n" in name
               else lib.tutti_net_load(at, name.encode()))
         self._end = weakref.finalize(self, lib.tutti_net_destroy, at)
+        check(lib.tutti_net_set_precision(self._handle, precision.encode() if precision else None))
 
     @property
     def name(self) -> str:

@@ -141,6 +141,7 @@ static tutti_status fill(tutti_planner *p)
     if (!o->net) return tutti_fail(TUTTI_ARGUMENT, "name a net");
     TUTTI_TRY(tutti_net_load(&p->net, o->net));
     TUTTI_TRY(tutti_net_freeze(p->net, o->freeze));
+    TUTTI_TRY(tutti_net_set_precision(p->net, o->precision));
     TUTTI_TRY(tutti_platform_load(&p->platform, o->platform));
     TUTTI_TRY(tutti_net_suggested(&suggested, p->net));
     p->batch = o->batch_size ? o->batch_size : suggested.batch;

@@ -99,6 +99,7 @@ tutti_status tutti_simulate_show(const tutti_simulate_options *o)
     plan.platform = o->platform;
     plan.nodes = o->nodes;
     plan.plan = o->plan;
+    plan.precision = o->precision;
     plan.batch_size = o->batch_size;
     plan.micro_batch = o->micro_batch;
     plan.overlap = o->overlap;

@@ -74,7 +74,7 @@ static tutti_status write_files(command *c, const tutti_planner *p, int row, con
 /* As many grains as the trainer would take, or as these nodes need. */
 static tutti_status choose_grains(const tutti_planner *p, int nodes, int *grains)
 {
-    *grains = tutti_default_grains(p->batch);
+    *grains = tutti_default_grains(p->net, p->batch);
     while (*grains < nodes) *grains *= 2;
     if (*grains <= p->batch) return TUTTI_OK;
     return tutti_fail(TUTTI_ARGUMENT,
@@ -118,6 +118,7 @@ static tutti_status compose(command *c, const tutti_simulation *s, int row, cons
     TUTTI_TRY(choose_grains(p, nodes, &grains));
     c->words[c->count++] = (char *)(uintptr_t)program;
     say(c, "--net", o->net);
+    if (o->precision) say(c, "--precision", o->precision);
     say(c, "--platform", o->platform);
     say(c, "--plan", c->plan);
     say(c, "--network", c->network);

@@ -141,7 +141,7 @@ static tutti_status open_probe(probe *p)
                                    .team = p->c->me.exec.team,
                                    .caches = p->c->me.caches,
                                    .batch = p->samples,
-                                   .grains = tutti_default_grains(p->samples),
+                                   .grains = tutti_default_grains(p->net, p->samples),
                                    .workers = 1,
                                    .hooks = {.user = p, .weights_released = update}};
     const size_t layers = (size_t)p->net->layer_count, samples = (size_t)p->samples;

@@ -23,15 +23,31 @@ typedef struct zoo {
 
 /* ---- the nets ---- */
 
+static tutti_status load_net(zoo *z, const char *name, const char *precision)
+{
+    if (z->net_count == MOST_NETS)
+        return tutti_fail(TUTTI_ARGUMENT, "more than %d nets", MOST_NETS);
+    tutti_net **net = &z->nets[z->net_count];
+    TUTTI_TRY(tutti_net_load(net, name));
+    z->net_count++;
+    return tutti_net_set_precision(*net, precision);
+}
+
+static const char *name_of(const tutti_calibrate_options *o, int i)
+{
+    if (!o->net_count) return tutti_net_known(i);
+    return i < o->net_count ? o->nets[i] : NULL;
+}
+
+/* For bf16 in fp32, too: one file serves runs of both. */
 static tutti_status load_nets(const tutti_calibrate_options *o, zoo *z)
 {
-    for (const char *name;; z->net_count++) {
-        const int i = z->net_count;
-        name = !o->net_count ? tutti_net_known(i) : i < o->net_count ? o->nets[i] : NULL;
-        if (!name) return TUTTI_OK;
-        if (i == MOST_NETS) return tutti_fail(TUTTI_ARGUMENT, "more than %d nets", MOST_NETS);
-        TUTTI_TRY(tutti_net_load(&z->nets[i], name));
+    for (int i = 0; name_of(o, i); i++) {
+        TUTTI_TRY(load_net(z, name_of(o, i), o->precision));
+        if (tutti_net_rounds(z->nets[z->net_count - 1]))
+            TUTTI_TRY(load_net(z, name_of(o, i), tutti_precision_words[1 + TUTTI_IN_FP32]));
     }
+    return TUTTI_OK;
 }
 
 static int by_flops(const void *a, const void *b)

@@ -38,13 +38,13 @@ enum { LINE = 512 };
 
 /* Options that came when there were checkpoints already: nets that do not use them keep their
  * hash. */
-static const char *const later[] = {"pad-end", "ceil",      "exclude-pad", "size", "weight",
-                                    "linear",  "algorithm", "target",      NULL};
+static const char *const later[] = {"pad-end", "ceil",      "exclude-pad", "size",      "weight",
+                                    "linear",  "algorithm", "target",      "precision", NULL};
 
-/* An algorithm moves last digits, not what a net answers. */
+/* An algorithm and a precision move last digits, not what a net answers. */
 static bool counts(const tutti_key *key, bool trains)
 {
-    return trains || strcmp(key->name, "algorithm") != 0;
+    return trains || (strcmp(key->name, "algorithm") && strcmp(key->name, "precision"));
 }
 
 static bool is_unused(const tutti_key *key, const tutti_kind *kind, const void *options)

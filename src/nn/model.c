@@ -12,18 +12,21 @@
 
 /* ---- making one ---- */
 
-int tutti_default_grains(int batch)
+int tutti_default_grains(const tutti_net *net, int batch)
 {
-    int grains = 1;
-    while (batch / (2 * grains) >= 4) grains *= 2;
+    enum { FEW = 4, WHOLE_BLOCK = 32, USUAL_GRAINS = 8 };
+    int grains = 1, samples = FEW;
+    while (tutti_net_rounds(net) && samples < WHOLE_BLOCK && batch / (2 * samples) >= USUAL_GRAINS)
+        samples *= 2;
+    while (batch / (2 * grains) >= samples) grains *= 2;
     return grains;
 }
 
-tutti_status tutti_model_defaults(tutti_model_options *out, int batch)
+tutti_status tutti_model_defaults(tutti_model_options *out, const tutti_net *net, int batch)
 {
     tutti_topology *topology = NULL;
-    *out =
-        (tutti_model_options){.batch = batch, .grains = tutti_default_grains(batch), .workers = 1};
+    *out = (tutti_model_options){
+        .batch = batch, .grains = tutti_default_grains(net, batch), .workers = 1};
     TUTTI_TRY(tutti_kernels_choose(&out->row));
     TUTTI_TRY(tutti_topology_open(&topology));
     out->caches = tutti_caches_of_thread(topology, 1);

@@ -94,15 +94,18 @@ typedef struct tutti_model_options {
     const tutti_stand_in *stand_in; /* NULL computes */
 } tutti_model_options;
 
-/* The largest power of two that leaves at least 4 samples per grain; 1 for a smaller batch. */
-int tutti_default_grains(int batch);
+/* The largest power of two that leaves at least 4 samples per grain; 1 for a smaller batch. Where a
+ * layer rounds to bf16 it is samples of up to 32, as long as 8 grains remain: gradients by weights
+ * of fully connected layers then add in blocks of 32 samples, and a grain ends a block. */
+int tutti_default_grains(const tutti_net *net, int batch);
 
 /* Does every worker get a grain? Else TUTTI_ARGUMENT, with what would do. */
 tutti_status tutti_grains_suffice(int workers, int grains, int batch) TUTTI_MUST_CHECK;
 
-/* Options for a whole minibatch on this machine: kernels, caches and grains are chosen, all else
- * is zero. */
-tutti_status tutti_model_defaults(tutti_model_options *out, int batch) TUTTI_MUST_CHECK;
+/* Options for a whole minibatch of the net on this machine: kernels, caches and grains are chosen,
+ * all else is zero. */
+tutti_status tutti_model_defaults(tutti_model_options *out, const tutti_net *net,
+                                  int batch) TUTTI_MUST_CHECK;
 
 /* 'net' is borrowed. All memory is taken here; the passes take none. Parameters are zero. */
 tutti_status tutti_model_create(tutti_model **out, const tutti_net *net,

@@ -187,6 +187,7 @@ tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
         .name = l->name,
         .kind = l->kind->word,
         .activation = l->activation ? l->activation->word : "",
+        .precision = tutti_layer_precision(l),
         .in = l->in,
         .out = l->out,
         .parameters = param_values(net, l),
@@ -200,7 +201,7 @@ tutti_layer_info tutti_net_layer_info(const tutti_net *net, int layer)
 
 tutti_layer_info tutti_net_total(const tutti_net *net)
 {
-    tutti_layer_info total = {.name = net->name, .kind = "net", .activation = ""};
+    tutti_layer_info total = {.name = net->name, .kind = "net", .activation = "", .precision = ""};
     total.in = net->input;
     total.out = net->layers[net->layer_count - 1].out;
     for (int i = 0; i < net->layer_count; i++) {

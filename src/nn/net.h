@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/target.h"
 #include "kernel/layout.h"
+#include "kernel/precision.h"
 #include "nn/optimizers/optimizer.h"
 
 typedef struct tutti_kind tutti_kind; /* nn/kinds/kind.h: what a kind of layer is */
@@ -97,9 +98,11 @@ typedef struct tutti_layer {
     bool only_trains;  /* leads to auxiliary losses alone: evaluations do without it */
     bool trains_below; /* something below has trained parameters: backward-data is needed */
     uint64_t macs;
-    double effort;    /* the part of the macs that kernels really make; 0: all */
-    int line, column; /* where in the text */
-    int used_line;    /* the line that uses the block it is in; 0: it is in none */
+    bool is_end;               /* it multiplies the net's input, or makes what a loss reads */
+    tutti_precision precision; /* in which it is to multiply; see tutti_layer_rounds */
+    double effort;             /* the part of the macs that kernels really make; 0: all */
+    int line, column;          /* where in the text */
+    int used_line;             /* the line that uses the block it is in; 0: it is in none */
 } tutti_layer;
 
 typedef struct tutti_net_setting {
@@ -127,6 +130,7 @@ typedef struct tutti_suggested {
     int batch;
     double epochs, lr, weight_decay, clip, label_smoothing, ema;
     bool decay_all;
+    tutti_precision precision;
     tutti_chosen_optimizer optimizer;
     char lr_schedule[64], warmup[32]; /* as written */
 } tutti_suggested;
@@ -234,6 +238,34 @@ tutti_status tutti_net_take_loss(tutti_net *net, const tutti_own_loss *loss) TUT
 /* The algorithm (kernel/conv.h) of all convolutions whose text names none and that one of
  * Winograd's pays for. */
 void tutti_net_convolve(tutti_net *net, int algorithm);
+
+/* ---- precision.c: what is rounded to bf16 ---- */
+
+/* "auto", "fp32", "bf16": what a layer's line may say, 1 + a tutti_precision. */
+extern const char *const tutti_precision_words[];
+
+/* Sets is_end of every layer of a whole net. */
+void tutti_net_find_ends(tutti_net *net);
+
+/* The precision of that word; 'option' is what a complaint calls it. */
+tutti_status tutti_precision_named(const char *text, const char *option,
+                                   tutti_precision *out) TUTTI_MUST_CHECK;
+
+/* Gives the layers the precision of a run. */
+void tutti_net_round(tutti_net *net, tutti_precision precision);
+
+/* Does the layer round what it multiplies, in forward and backward passes? Does any? */
+bool tutti_layer_rounds(const tutti_layer *layer);
+bool tutti_net_rounds(const tutti_net *net);
+
+/* "2 of 4 layers round to bf16"; "" if none does. */
+void tutti_net_describe_precision(const tutti_net *net, char text[64]);
+
+/* "bf16" if it rounds, else "fp32"; "" of a layer that multiplies nothing by weights. */
+const char *tutti_layer_precision(const tutti_layer *layer);
+
+/* TUTTI_PARSE where its line asks for what its kernels cannot do. */
+tutti_status tutti_layer_check_precision(const tutti_layer *layer) TUTTI_MUST_CHECK;
 
 /* Takes the noise out of training: dropout and the like no longer do anything. */
 void tutti_net_still(tutti_net *net);

@@ -176,6 +176,7 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     tutti_layer_look_below(net, layer);
     TUTTI_TRY(layer->kind->complete(net, layer));
     TUTTI_TRY(tune(net, layer));
+    TUTTI_TRY(tutti_layer_check_precision(layer));
     if ((double)layer->out.c * layer->out.h * layer->out.w > MAX_VALUES)
         return tutti_fail(TUTTI_SHAPE, "%s: an output of %dx%dx%d is too large", layer->name,
                           layer->out.c, layer->out.h, layer->out.w);
@@ -464,6 +465,8 @@ static tutti_status check_whole(const parser *p)
     if (!net->layers[net->layer_count - 1].trains_below)
         return tutti_fail(TUTTI_PARSE, "%s: the net has nothing to train", p->where);
     TUTTI_TRY(tutti_net_check_losses(p->net, p->where));
+    tutti_net_find_ends(p->net);
+    tutti_net_round(p->net, TUTTI_IN_FP32);
     for (int i = 0; i < net->layer_count; i++) {
         const tutti_layer *layer = &net->layers[i];
         if (is_used(net, i)) continue;

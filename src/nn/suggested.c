@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct lines {
     int batch;
     bool decay_all;
     double epochs, lr, momentum, weight_decay, clip, label_smoothing, ema;
-    char optimizer[TUTTI_OPTIMIZER_TEXT], lr_schedule[64], warmup[32];
+    char optimizer[TUTTI_OPTIMIZER_TEXT], lr_schedule[64], warmup[32], precision[16];
 } lines;
 
 /* What a net may suggest with a line "default KEY VALUE". */
@@ -34,6 +35,7 @@ static const struct suggestion {
     {"optimizer", TEXT, offsetof(lines, optimizer), sizeof((lines *)0)->optimizer, 0, 0},
     {"lr-schedule", TEXT, offsetof(lines, lr_schedule), sizeof((lines *)0)->lr_schedule, 0, 0},
     {"warmup", TEXT, offsetof(lines, warmup), sizeof((lines *)0)->warmup, 0, 0},
+    {"precision", TEXT, offsetof(lines, precision), sizeof((lines *)0)->precision, 0, 0},
 };
 
 static tutti_status set_number(const struct suggestion *s, void *field, const char *value,
@@ -73,11 +75,12 @@ static tutti_status set_suggestion(lines *out, const char *key, const char *valu
         strcpy(field, value);
         return TUTTI_OK;
     }
-    return tutti_fail(TUTTI_PARSE,
-                      "%s: 'default %s' is unknown: batch-size, epochs, lr, optimizer, momentum, "
-                      "weight-decay, decay-all, clip, label-smoothing, ema, lr-schedule and warmup "
-                      "are not",
-                      where, key);
+    return tutti_fail(
+        TUTTI_PARSE,
+        "%s: 'default %s' is unknown: batch-size, epochs, lr, optimizer, momentum, "
+        "weight-decay, decay-all, clip, label-smoothing, ema, lr-schedule, warmup and "
+        "precision are not",
+        where, key);
 }
 
 static const char *where_is(const tutti_net *net, const char *key)
@@ -98,6 +101,14 @@ static tutti_status set_optimizer(tutti_chosen_optimizer *out, const lines *said
                       out->is->name);
 }
 
+static tutti_status set_precision(tutti_precision *out, const lines *said, const tutti_net *net)
+{
+    char what[600];
+    snprintf(what, sizeof what, "%s: default precision", where_is(net, "precision"));
+    if (tutti_precision_named(said->precision, what, out) == TUTTI_OK) return TUTTI_OK;
+    return tutti_fail(TUTTI_PARSE, "%s", tutti_message());
+}
+
 tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net)
 {
     lines said = {.batch = 64,
@@ -107,7 +118,8 @@ tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net)
                   .decay_all = true,
                   .weight_decay = NAN,
                   .optimizer = "sgd",
-                  .lr_schedule = "fixed"};
+                  .lr_schedule = "fixed",
+                  .precision = "fp32"};
     for (int i = 0; i < net->setting_count; i++)
         TUTTI_TRY(set_suggestion(&said, net->settings[i].key, net->settings[i].value,
                                  net->settings[i].where));
@@ -118,6 +130,7 @@ tutti_status tutti_net_suggested(tutti_suggested *out, const tutti_net *net)
                              .ema = said.ema,
                              .decay_all = said.decay_all};
     TUTTI_TRY(set_optimizer(&out->optimizer, &said, net));
+    TUTTI_TRY(set_precision(&out->precision, &said, net));
     const tutti_optimizer *is = out->optimizer.is;
     out->lr = isnan(said.lr) ? is->usual_lr : said.lr;
     out->weight_decay = isnan(said.weight_decay) ? is->usual_decay : said.weight_decay;

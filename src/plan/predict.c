@@ -88,7 +88,7 @@ static double statistics_bytes(const builder *b, int layer, int *members)
 {
     const tutti_layer *l = &b->net->layers[layer];
     const int batch = b->options->batch, nodes = b->plan->nodes;
-    const tutti_sharing sharing = {batch, tutti_default_grains(batch), nodes, 0};
+    const tutti_sharing sharing = {batch, tutti_default_grains(b->net, batch), nodes, 0};
     *members = 1;
     if (!tutti_layer_measures(l) || nodes > sharing.grains || b->passes > 1) return 0;
     *members = tutti_statistics_members(&sharing, l->kind->group(l));
@@ -312,7 +312,8 @@ static void run(builder *b)
 static tutti_status count_passes(builder *b)
 {
     const int batch = b->options->batch, nodes = b->plan->nodes;
-    const int grains = b->options->grains ? b->options->grains : tutti_default_grains(batch);
+    const int usual = tutti_default_grains(b->net, batch);
+    const int grains = b->options->grains ? b->options->grains : usual;
     tutti_sharing sharing = {batch, grains, nodes, 0};
     tutti_passes passes;
     b->passes = 1;

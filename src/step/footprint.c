@@ -23,7 +23,7 @@ tutti_status tutti_net_memory(const tutti_net *net, int batch, int micro_batch, 
     const tutti_layer_info total = tutti_net_total(net);
     if (batch < 1) return tutti_fail(TUTTI_ARGUMENT, "a batch size of %d", batch);
     TUTTI_TRY(tutti_net_suggested(&said, net));
-    TUTTI_TRY(tutti_model_defaults(&options, batch));
+    TUTTI_TRY(tutti_model_defaults(&options, net, batch));
     options.micro_batch = micro_batch;
     TUTTI_TRY(tutti_team_create(&options.team, threads));
     const tutti_status s = tutti_model_measure(&bytes, net, &options);

@@ -27,9 +27,8 @@
 #include "format/trace.h"
 #include "nn/model.h"
 
-/* Numbers are IEEE's of 32 bits. The version of the arithmetic rises with every change that moves
- * recorded bits (tests/bits/recorded.txt): runs of different versions are different runs. */
-#define TUTTI_PRECISION "fp32"
+/* The version of the arithmetic rises with every change that moves recorded bits
+ * (tests/bits/recorded.txt): runs of different versions are different runs. */
 enum { TUTTI_ARITHMETIC = 2 };
 
 typedef struct tutti_stepper tutti_stepper;

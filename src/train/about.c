@@ -68,8 +68,8 @@ static tutti_status add_picture(tutti_about_texts *texts, const tutti_manner *m)
     return add(texts, "picture", &s);
 }
 
-static tutti_status fill(tutti_about_texts *out, const tutti_net *net, const char *conv,
-                         const tutti_data *data)
+static tutti_status fill(tutti_about_texts *out, const tutti_net *net,
+                         const tutti_settings *settings, const tutti_data *data)
 {
     char text[64];
     const tutti_shape in = tutti_net_input(net);
@@ -83,17 +83,17 @@ static tutti_status fill(tutti_about_texts *out, const tutti_net *net, const cha
     TUTTI_TRY(add_picture(out, &manner));
     snprintf(text, sizeof text, "%dx%dx%d", in.c, in.h, in.w);
     TUTTI_TRY(add_text(out, "input", text));
-    TUTTI_TRY(add_text(out, "precision", TUTTI_PRECISION));
+    TUTTI_TRY(add_text(out, "precision", settings->precision));
     snprintf(text, sizeof text, "%d", TUTTI_ARITHMETIC);
     TUTTI_TRY(add_text(out, "arithmetic", text));
-    return add_text(out, "conv", conv);
+    return add_text(out, "conv", settings->conv);
 }
 
-tutti_status tutti_about_texts_init(tutti_about_texts *out, const tutti_net *net, const char *conv,
-                                    const tutti_data *data)
+tutti_status tutti_about_texts_init(tutti_about_texts *out, const tutti_net *net,
+                                    const tutti_settings *settings, const tutti_data *data)
 {
     *out = (tutti_about_texts){0};
-    const tutti_status s = fill(out, net, conv, data);
+    const tutti_status s = fill(out, net, settings, data);
     if (s != TUTTI_OK) tutti_about_texts_deinit(out);
     return s;
 }
@@ -185,6 +185,7 @@ static tutti_status read_about(tutti_about *a, const char *path)
     if (!a->net) return bad_text(path, "net");
     a->conv = tutti_safetensors_metadata(a->file, "conv");
     if (!a->conv) a->conv = "winograd-2x2"; /* what earlier versions took */
+    a->precision = tutti_safetensors_metadata(a->file, "precision");
     TUTTI_TRY(read_classes(a, path));
     TUTTI_TRY(read_normalisation(a, path));
     return read_picture(a, path);

@@ -6,7 +6,7 @@
  *   mean, std              [0.286],[0.353]: of each channel, or of each number of a frame
  *   picture                {"channels":1,"height":28,"width":28,"zoom":0}; only of pictures
  *   input                  1x28x28
- *   precision, arithmetic  fp32, and the version of the arithmetic that made the weights
+ *   precision, arithmetic  fp32 or bf16, and the version of the arithmetic that made the weights
  *   conv                   the algorithm of convolutions whose text names none
  *
  * The texts are a function of the run alone. */
@@ -16,6 +16,7 @@
 #include "data/data.h"
 #include "format/safetensors.h"
 #include "nn/net.h"
+#include "train/settings.h"
 
 enum { TUTTI_ABOUT_MOST = 12 };
 
@@ -25,13 +26,14 @@ typedef struct tutti_about_texts {
     int count;
 } tutti_about_texts;
 
-tutti_status tutti_about_texts_init(tutti_about_texts *out, const tutti_net *net, const char *conv,
+tutti_status tutti_about_texts_init(tutti_about_texts *out, const tutti_net *net,
+                                    const tutti_settings *settings,
                                     const tutti_data *data) TUTTI_MUST_CHECK;
 void tutti_about_texts_deinit(tutti_about_texts *texts); /* all zero is fine; leaves it so */
 
 /* What was read; everything belongs to the handle. */
 typedef struct tutti_about {
-    const char *net, *net_text, *conv;
+    const char *net, *net_text, *conv, *precision;
     const char **classes;
     int class_count;
     tutti_normalisation normalise;

@@ -59,12 +59,14 @@ static void describe_optimizer(const tutti_settings *s, char *out, size_t size)
 static void describe_net(const tutti_net *net, char *out, size_t size)
 {
     const tutti_layer_info total = tutti_net_total(net);
-    char all[32], some[32];
+    char all[32], some[32], precision[64];
     int used = snprintf(out, size, "%s, %s parameters", net->name,
                         tutti_format_count(all, (int64_t)total.parameters));
     if (total.trained < total.parameters)
-        snprintf(out + used, size - (size_t)used, ", of which %s are trained",
-                 tutti_format_count(some, (int64_t)total.trained));
+        used += snprintf(out + used, size - (size_t)used, ", of which %s are trained",
+                         tutti_format_count(some, (int64_t)total.trained));
+    tutti_net_describe_precision(net, precision);
+    if (*precision) snprintf(out + used, size - (size_t)used, "; %s", precision);
 }
 
 static void describe_judge(const tutti_run *run, char *out, size_t size)

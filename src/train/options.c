@@ -46,6 +46,7 @@ static const row rows[] = {
     {"init",             TEXT,   O(init),             S(init),       0, 0, false},
     {"bn-group",         TEXT,   O(bn_group),         S(bn_group),   0, 0, false},
     {"conv",             TEXT,   O(conv),             S(conv),       0, 0, false},
+    {"precision",        TEXT,   O(precision),        S(precision),  0, 0, false},
     {"freeze",           TEXT,   O(freeze),           S(freeze),     0, 0, false},
     {"lr-scale",         TEXT,   O(lr_scale),         S(lr_scale),   0, 0, true},
     {"shuffle",          SWITCH, O(shuffle),          S(shuffle),    0, 0, false},
@@ -85,7 +86,7 @@ enum { YOUNGER = sizeof younger / sizeof *younger };
 
 /* What is no option, but makes runs differ all the same. */
 static const char data_hash_name[] = "data-hash", weights_hash_name[] = "class-weights-hash",
-                  precision_name[] = "precision", arithmetic_name[] = "arithmetic";
+                  arithmetic_name[] = "arithmetic";
 
 /* ---- to texts ---- */
 
@@ -137,7 +138,6 @@ static tutti_status fill(tutti_kept *kept, const tutti_train_options *options,
     }
     TUTTI_TRY(add_text(kept, data_hash_name, contents->data));
     TUTTI_TRY(add_text(kept, weights_hash_name, contents->class_weights));
-    TUTTI_TRY(add_text(kept, precision_name, TUTTI_PRECISION));
     snprintf(arithmetic, sizeof arithmetic, "%d", TUTTI_ARITHMETIC);
     return add_text(kept, arithmetic_name, arithmetic);
 }

@@ -170,6 +170,8 @@ static tutti_status open_net(tutti_run *run, bool evaluates_only)
     TUTTI_TRY(regroup(run));
     TUTTI_TRY(tutti_net_hash(run->net, run->net_hash));
     tutti_run_convolve(run, evaluates_only);
+    TUTTI_TRY(tutti_run_round(run, evaluates_only));
+    TUTTI_TRY(tutti_settings_divide(&run->settings, run->options, run->net));
     if (evaluates_only) return TUTTI_OK;
     TUTTI_TRY(tutti_net_scale_lr(run->net, run->settings.lr_scale));
     return tutti_net_freeze(run->net, run->settings.freeze);
@@ -326,7 +328,7 @@ static tutti_status open_loader(tutti_run *run)
 static tutti_status describe(tutti_run *run)
 {
     tutti_about_texts texts;
-    TUTTI_TRY(tutti_about_texts_init(&texts, run->net, run->settings.conv, run->data));
+    TUTTI_TRY(tutti_about_texts_init(&texts, run->net, &run->settings, run->data));
     const tutti_status s = tutti_keeper_describe(run->keeper, texts.list, texts.count);
     tutti_about_texts_deinit(&texts);
     return s;

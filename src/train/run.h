@@ -157,6 +157,10 @@ tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only) TUTTI_MUST_
  * weights were trained, and what says nothing of it is older than the choice. */
 void tutti_run_convolve(tutti_run *run, bool evaluates_only);
 
+/* Gives layers the precision of --precision; for answers that of the weights, if none is asked
+ * for. */
+tutti_status tutti_run_round(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
+
 /* Finds the outputs of the data set's classes by their names. TUTTI_OTHER_RUN for a class that the
  * model does not know. */
 tutti_status tutti_run_match_classes(tutti_run *run) TUTTI_MUST_CHECK;

@@ -51,6 +51,7 @@ static void take_suggested(tutti_settings *out, const tutti_suggested *s)
     out->clip = s->clip;
     out->label_smoothing = s->label_smoothing;
     out->ema = s->ema;
+    snprintf(out->precision, sizeof out->precision, "%s", tutti_precision_words[1 + s->precision]);
     snprintf(out->lr_schedule, sizeof out->lr_schedule, "%s", s->lr_schedule);
     snprintf(out->warmup, sizeof out->warmup, "%s", s->warmup);
 }
@@ -102,6 +103,14 @@ static tutti_status take_algorithm(tutti_settings *out, const char *text)
     return TUTTI_OK;
 }
 
+static tutti_status take_precision(tutti_settings *out, const char *text)
+{
+    tutti_precision precision;
+    if (!text) return TUTTI_OK;
+    TUTTI_TRY(tutti_precision_named(text, "--precision", &precision));
+    return take_text(out->precision, sizeof out->precision, text, "--precision");
+}
+
 static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o)
 {
     TUTTI_TRY(
@@ -110,6 +119,7 @@ static tutti_status take_texts(tutti_settings *out, const tutti_train_options *o
     TUTTI_TRY(take_text(out->bn_group, sizeof out->bn_group, o->bn_group ? o->bn_group : "net",
                         "--bn-group"));
     TUTTI_TRY(take_algorithm(out, o->conv));
+    TUTTI_TRY(take_precision(out, o->precision));
     TUTTI_TRY(take_text(out->freeze, sizeof out->freeze, o->freeze, "--freeze"));
     TUTTI_TRY(take_text(out->lr_scale, sizeof out->lr_scale, o->lr_scale, "--lr-scale"));
     const char *which = o->eval_weights ? o->eval_weights : "ema";
@@ -141,11 +151,12 @@ static void take_numbers(tutti_settings *out, const tutti_train_options *o)
     out->seed = o->seed > 0 ? o->seed : 0;
     out->keep = o->keep < 0 ? USUAL_KEEP : o->keep;
     out->patience = o->patience < 0 ? 0 : o->patience;
-    out->grains = o->grains ? o->grains : tutti_default_grains(out->batch);
 }
 
-static tutti_status check_grains(const tutti_settings *s)
+tutti_status tutti_settings_divide(tutti_settings *s, const tutti_train_options *options,
+                                   const tutti_net *net)
 {
+    s->grains = options->grains ? options->grains : tutti_default_grains(net, s->batch);
     if (s->grains < 1 || s->grains & (s->grains - 1))
         return tutti_fail(TUTTI_ARGUMENT, "--grains %d is not a power of two", s->grains);
     if (s->grains > s->batch)
@@ -242,8 +253,7 @@ tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_optio
     TUTTI_TRY(choose_optimizer(out, options));
     take_numbers(out, options);
     take_switches(out, options);
-    TUTTI_TRY(take_texts(out, options));
-    return check_grains(out);
+    return take_texts(out, options);
 }
 
 tutti_status tutti_settings_pace(tutti_settings *out, const tutti_train_options *options,

@@ -21,6 +21,7 @@ typedef struct tutti_settings {
     bool decay_all, shuffle, augment, dropout, skip_bad;
     char bn_group[16];               /* as written; "net": as the net says */
     char conv[16];                   /* one of tutti_conv_algorithm_words, never auto */
+    char precision[8];               /* one of tutti_precision_words, never auto */
     char init[64], lr_schedule[256]; /* as written */
     char freeze[512], lr_scale[512]; /* likewise; "": as the net says */
     char warmup[TUTTI_SPAN_TEXT], checkpoint_text[TUTTI_SPAN_TEXT], eval_text[TUTTI_SPAN_TEXT];
@@ -36,6 +37,10 @@ typedef struct tutti_settings {
  * file:line:column of the net's suggestion. */
 tutti_status tutti_settings_resolve(tutti_settings *out, const tutti_train_options *options,
                                     const tutti_net *net) TUTTI_MUST_CHECK;
+
+/* How the minibatch is divided, once the net's layers have their precision. */
+tutti_status tutti_settings_divide(tutti_settings *settings, const tutti_train_options *options,
+                                   const tutti_net *net) TUTTI_MUST_CHECK;
 
 /* The rest: the length of the run, its schedule, when it tests and saves. 'samples' is the size of
  * the training set. */

@@ -76,6 +76,14 @@ void tutti_run_convolve(tutti_run *run, bool evaluates_only)
         if (!strcmp(tutti_conv_algorithm_words[i], word)) tutti_net_convolve(run->net, i);
 }
 
+tutti_status tutti_run_round(tutti_run *run, bool evaluates_only)
+{
+    const char *word = run->settings.precision;
+    const bool is_told = evaluates_only && run->about && run->about->precision;
+    if (is_told && !run->options->precision) word = run->about->precision;
+    return tutti_net_set_precision(run->net, word);
+}
+
 /* ---- the classes ---- */
 
 int tutti_run_classes(const tutti_run *run)

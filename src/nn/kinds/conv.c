@@ -53,6 +53,7 @@ tutti_conv_shape tutti_conv_layer_shape(const tutti_layer *layer)
         .groups = o->groups,
         .compact = layer->form == TUTTI_FORM_COMPACT,
         .algorithm = (tutti_conv_algorithm)o->algorithm,
+        .precision = layer->precision,
     };
 }
 
@@ -101,6 +102,7 @@ void tutti_conv_work(const tutti_window *window, const tutti_conv_shape *shape, 
     const size_t used = strlen(text);
     if (algorithm != TUTTI_CONV_DIRECT)
         snprintf(text + used, ROOM - used, ",%s", tutti_conv_algorithm_words[algorithm]);
+    if (tutti_conv_rounds(shape)) snprintf(text + used, ROOM - used, ",bf16");
 }
 
 int tutti_conv_asked(const tutti_conv_shape *shape, int algorithm)
@@ -135,6 +137,17 @@ static void work(const tutti_layer *layer, char text[32])
     const options *o = layer->options;
     const tutti_conv_shape shape = tutti_conv_layer_shape(layer);
     tutti_conv_work(&o->window, &shape, text);
+}
+
+bool tutti_conv_may_round(tutti_conv_shape shape)
+{
+    shape.precision = TUTTI_IN_BF16;
+    return tutti_conv_rounds(&shape);
+}
+
+static bool may_round(const tutti_layer *layer)
+{
+    return tutti_conv_may_round(tutti_conv_layer_shape(layer));
 }
 
 static void convolve(tutti_layer *layer, int algorithm)
@@ -212,6 +225,7 @@ const tutti_kind tutti_kind_conv = {
     .complete = complete,
     .work = work,
     .convolve = convolve,
+    .may_round = may_round,
     .rate = "conv",
     .fuses_gate = true,
     .takes_gate = true,

@@ -20,6 +20,8 @@ tutti_status tutti_conv_settle(tutti_layer *layer, const tutti_conv_shape *shape
 void tutti_conv_work(const tutti_window *window, const tutti_conv_shape *shape, char text[32]);
 /* What the option becomes when a run asks for an algorithm. */
 int tutti_conv_asked(const tutti_conv_shape *shape, int algorithm);
+/* Would it round what it multiplies if it were asked to? */
+bool tutti_conv_may_round(tutti_conv_shape shape);
 
 /* For kinds that run on a convolution's kernels: 'own' is a tutti_conv of this shape. */
 tutti_status tutti_conv_own(void **own, const tutti_conv_shape *shape,

@@ -53,7 +53,8 @@ static tutti_conv_shape adjoint(const tutti_layer *layer)
                               .pad_left = w->pad[1],
                               .pad_right = tutti_window_pad_end(w, 1),
                               .groups = o->groups,
-                              .algorithm = (tutti_conv_algorithm)o->algorithm};
+                              .algorithm = (tutti_conv_algorithm)o->algorithm,
+                              .precision = layer->precision};
 }
 
 static tutti_status check(const options *o, const tutti_layer *layer)
@@ -121,6 +122,11 @@ static void work(const tutti_layer *layer, char text[32])
     tutti_conv_work(&o->window, &shape, text);
 }
 
+static bool may_round(const tutti_layer *layer)
+{
+    return tutti_conv_may_round(adjoint(layer));
+}
+
 static void convolve(tutti_layer *layer, int algorithm)
 {
     options *o = layer->options;
@@ -177,6 +183,7 @@ const tutti_kind tutti_kind_deconv = {
     .complete = complete,
     .work = work,
     .convolve = convolve,
+    .may_round = may_round,
     .rate = "conv",
     .fuses_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS,

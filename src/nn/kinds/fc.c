@@ -2,6 +2,8 @@
  * as it is stored, and the weights are laid out for that (kernel/layout.h). */
 #include "kernel/fc.h"
 
+#include <stdio.h>
+
 #include "base/memory.h"
 #include "nn/kinds/weights.h"
 
@@ -36,13 +38,24 @@ static tutti_status complete(tutti_net *net, tutti_layer *layer)
     return tutti_layer_add_weights(net, layer, &o->weights, &weight);
 }
 
+static bool may_round(const tutti_layer *layer)
+{
+    (void)layer;
+    return true;
+}
+
+static void work(const tutti_layer *layer, char text[32])
+{
+    snprintf(text, 32, "1x1/1%s", tutti_layer_rounds(layer) ? ",bf16" : "");
+}
+
 static tutti_status create(void **own, const tutti_layer *layer, const tutti_setup *setup)
 {
     const size_t row = layer->form == TUTTI_FORM_AS_READ ? tutti_shape_count(layer->in)
                                                          : tutti_shape_floats(layer->in);
     tutti_fc *fc = NULL;
-    TUTTI_TRY(tutti_fc_create(&fc, (int)row, layer->out.c, TUTTI_IN_FP32, setup->row, setup->caches,
-                              setup->threads));
+    TUTTI_TRY(tutti_fc_create(&fc, (int)row, layer->out.c, layer->precision, setup->row,
+                              setup->caches, setup->threads));
     *own = fc;
     return TUTTI_OK;
 }
@@ -102,6 +115,8 @@ const tutti_kind tutti_kind_fc = {
     .defaults = &defaults,
     .takes_activation = true,
     .complete = complete,
+    .work = work,
+    .may_round = may_round,
     .rate = "fc",
     .splits = true,
     .fuses_gate = true,

@@ -120,6 +120,9 @@ struct tutti_kind {
     /* Takes this algorithm (tutti_conv_algorithm) where its text names none and one of Winograd's
      * pays. NULL: it convolves nothing. */
     void (*convolve)(tutti_layer *layer, int algorithm);
+    /* Can its kernels round what they multiply to bf16 (nn/precision.c)? NULL: it multiplies
+     * nothing by weights. */
+    bool (*may_round)(const tutti_layer *layer);
     tutti_init init; /* of an activation: what suits the weights before it */
     bool is_loss;
     tutti_target_form aims; /* of a loss: what it compares its input with */

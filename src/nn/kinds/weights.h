@@ -8,7 +8,8 @@
 
 typedef struct tutti_weights {
     bool nobias;
-    int init; /* tutti_init */
+    int init;      /* tutti_init */
+    int precision; /* of tutti_precision_words */
     double std, bias;
 } tutti_weights;
 
@@ -18,12 +19,14 @@ typedef struct tutti_weights {
     }
 
 // clang-format off
-#define TUTTI_WEIGHTS_KEYS(options, field)                                                         \
-    {"nobias", TUTTI_KEY_BOOL,   offsetof(options, field.nobias), 0,    0,   false, NULL},         \
-    {"init",   TUTTI_KEY_CHOICE, offsetof(options, field.init),   0,    0,   false,                \
-     tutti_init_words},                                                                            \
-    {"std",    TUTTI_KEY_REAL,   offsetof(options, field.std),    1e-9, 1e3, false, NULL},         \
-    {"bias",   TUTTI_KEY_REAL,   offsetof(options, field.bias),   -1e3, 1e3, false, NULL}
+#define TUTTI_WEIGHTS_KEYS(options, field)                                                        \
+    {"nobias",    TUTTI_KEY_BOOL,   offsetof(options, field.nobias),    0,    0,   false, NULL},  \
+    {"init",      TUTTI_KEY_CHOICE, offsetof(options, field.init),      0,    0,   false,         \
+     tutti_init_words},                                                                           \
+    {"std",       TUTTI_KEY_REAL,   offsetof(options, field.std),       1e-9, 1e3, false, NULL},  \
+    {"bias",      TUTTI_KEY_REAL,   offsetof(options, field.bias),      -1e3, 1e3, false, NULL},  \
+    {"precision", TUTTI_KEY_CHOICE, offsetof(options, field.precision), 0,    0,   false,         \
+     tutti_precision_words}
 // clang-format on
 
 enum { TUTTI_MAX_FEATURES = 1 << 20 };
