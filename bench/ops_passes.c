@@ -145,7 +145,7 @@ PASS(run_norm_moments)
 PASS(run_norm)
 {
     const norm_numbers n = plain_norm();
-    tutti_norm_forward(b->exec, extent(b), all_of(b), n.rows, b->a, true, b->c);
+    tutti_norm_forward(b->exec, extent(b), all_of(b), n.rows, b->a, NULL, true, b->c);
 }
 PASS(run_norm_sums)
 {

@@ -338,6 +338,70 @@ static void every_instruction_set_gives_the_same_bits(void **state)
     }
 }
 
+/* ---- sums in the pass of what is added ---- */
+
+/* The same net twice: with layers that change nothing behind its sums, or before them, where no
+ * normalisation can do the sum. */
+static const char *const residual[] = {"input 3 6 6\n"
+                                       "c1 conv 20 kernel=3 pad=1 relu\n"
+                                       "c2 conv 20 kernel=3 pad=1\n"
+                                       "n2 groupnorm 4\n"
+                                       "s2 add n2 c1 relu\n"
+                                       "i2 stochasticdepth 0\n"
+                                       "c3 conv 20 kernel=3 pad=1\n"
+                                       "n3 batchnorm group=5 frozen\n"
+                                       "s3 add i2 n3\n"
+                                       "i3 stochasticdepth 0\n"
+                                       "c4 conv 24 kernel=1 from=i3\n"
+                                       "n4 groupnorm 1\n"
+                                       "c5 conv 24 kernel=1 from=i3\n"
+                                       "n5 groupnorm 2\n"
+                                       "s5 add n4 n5 relu\n"
+                                       "i5 stochasticdepth 0\n"
+                                       "f fc 5\n"
+                                       "loss softmax\n",
+                                       "input 3 6 6\n"
+                                       "c1 conv 20 kernel=3 pad=1 relu\n"
+                                       "c2 conv 20 kernel=3 pad=1\n"
+                                       "n2 groupnorm 4\n"
+                                       "i2 stochasticdepth 0\n"
+                                       "s2 add i2 c1 relu\n"
+                                       "c3 conv 20 kernel=3 pad=1\n"
+                                       "n3 batchnorm group=5 frozen\n"
+                                       "i3 stochasticdepth 0\n"
+                                       "s3 add s2 i3\n"
+                                       "c4 conv 24 kernel=1 from=s3\n"
+                                       "n4 groupnorm 1\n"
+                                       "c5 conv 24 kernel=1 from=s3\n"
+                                       "n5 groupnorm 2\n"
+                                       "i5 stochasticdepth 0\n"
+                                       "s5 add n4 i5 relu\n"
+                                       "f fc 5\n"
+                                       "loss softmax\n"};
+
+static size_t memory_of(const batch *b)
+{
+    tutti_model_bytes bytes;
+    must(tutti_model_measure(&bytes, b->net, &b->options));
+    return bytes.separate;
+}
+
+static void fused_sums_have_the_same_bits(void **state)
+{
+    batch fused = make_batch(residual[0]), apart = make_batch(residual[1]);
+    (void)state;
+    assert_true(memory_of(&fused) < memory_of(&apart));
+    for (int late = 0; late < 5; late += 4)
+        for (int workers = 1; workers <= 3; workers++) {
+            tutti_model_options o = fused.options;
+            o.late = late;
+            result a = run(&fused, &o, workers), b = run(&apart, &o, workers);
+            if (!equal(&a, &b)) fail_msg("%d workers, %d late layers differ", workers, late);
+            tutti_free(a.gradient), tutti_free(b.gradient);
+        }
+    free_batch(&fused), free_batch(&apart);
+}
+
 /* ---- forward only ---- */
 
 static void evaluation_does_not_depend_on_the_batch(void **state)
@@ -377,6 +441,7 @@ int main(void)
         cmocka_unit_test(any_number_of_late_layers_gives_the_same_bits),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(fused_sums_have_the_same_bits),
         cmocka_unit_test(evaluation_does_not_depend_on_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

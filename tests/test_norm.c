@@ -6,6 +6,7 @@
 #include <float.h>
 
 #include "kernel/norm.h"
+#include "kernel/ops.h"
 #include "kernel/work.h"
 
 static const double half = FLT_EPSILON / 2; /* the error of one rounding, relative */
@@ -126,7 +127,7 @@ static void run_layer(tutti_exec exec, const layer *l, bool relu, bool gated, in
         tutti_norm_coefficients(&norm, values_of(l, first), state,
                                 rows + (size_t)g * TUTTI_NORM_ROWS * row);
     }
-    tutti_norm_forward(exec, extent_of(l), groups, rows, l->x.data, relu, out->y.data);
+    tutti_norm_forward(exec, extent_of(l), groups, rows, l->x.data, NULL, relu, out->y.data);
     tutti_norm_sums(exec, extent_of(l), groups, out->states, l->x.data, l->dy.data, leaves);
     for (int first = 0, g = 0; first < l->n; first += l->size, g++) {
         double *sums = out->sums + (size_t)g * each;
@@ -370,7 +371,7 @@ static void given_statistics_are_used(void **state)
     const tutti_norm norm = {l.c, eps, l.weight.data, l.bias.data};
     tutti_norm_given(&norm, mean.data, variance.data, rows);
     tutti_norm_forward((tutti_exec){tutti_kernel_table[0], teams[0]}, extent_of(&l),
-                       (tutti_norm_groups){0, l.n}, rows, l.x.data, false, y.data);
+                       (tutti_norm_groups){0, l.n}, rows, l.x.data, NULL, false, y.data);
     for (size_t i = 0; i < l.x.count; i++) {
         if (!is_channel(l.c, l.pixels, i)) continue;
         const size_t c = i / 16 / (size_t)l.pixels % 2 * 16 + i % 16;
@@ -380,6 +381,30 @@ static void given_statistics_are_used(void **state)
         assert_true(fabs((double)y.data[i] - want) <= half * (4 * fabs(scaled) + fabs(want)));
     }
     fenced_destroy(&mean), fenced_destroy(&variance), fenced_destroy(&y), free_layer(&l);
+}
+
+/* A sum in the same pass has the bits of one after it. */
+static void a_sum_may_be_fused(void **state)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        layer l = make_layer(shapes[i], 2, 0.5, 1);
+        const size_t row = row_of(&l);
+        const tutti_norm norm = {l.c, eps, l.weight.data, l.bias.data};
+        float *rows = malloc(TUTTI_NORM_ROWS * row * sizeof *rows);
+        fenced y = fenced_create(l.x.count), want = fenced_create(l.x.count);
+        tutti_norm_given(&norm, l.bias.data, l.weight.data, rows);
+        for (run r = {0}; next_run(&r, *state);)
+            for (int relu = 0; relu < 2; relu++) {
+                const tutti_norm_groups all = {0, l.n};
+                tutti_norm_forward(r.exec, extent_of(&l), all, rows, l.x.data, NULL, false,
+                                   want.data);
+                tutti_add(r.exec, l.x.count, want.data, l.dy.data, relu, want.data);
+                tutti_norm_forward(r.exec, extent_of(&l), all, rows, l.x.data, l.dy.data, relu,
+                                   y.data);
+                same_bits(&r, "y", &want, &y);
+            }
+        fenced_destroy(&y), fenced_destroy(&want), free_layer(&l), free(rows);
+    }
 }
 
 /* The definition's gradient by differences of its own forward pass. */
@@ -429,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_large_mean_costs_no_digits),
         cmocka_unit_test(relu_and_gate_are_applied),
         cmocka_unit_test(given_statistics_are_used),
+        cmocka_unit_test(a_sum_may_be_fused),
         cmocka_unit_test(the_definition_has_the_right_gradient),
     };
     return cmocka_run_group_tests(tests, create_teams, destroy_teams);

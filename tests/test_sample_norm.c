@@ -100,7 +100,7 @@ static void run_groups(tutti_exec exec, const layer *l, const tutti_grains *grai
     float *rows = malloc(n * TUTTI_NORM_ROWS * row * sizeof *rows);
     tutti_norm_moments(exec, extent, l->x.data, leaves);
     tutti_group_norm_coefficients(exec, extent, &norm, leaves, states, rows);
-    tutti_norm_forward(exec, extent, samples, rows, l->x.data, false, out->y.data);
+    tutti_norm_forward(exec, extent, samples, rows, l->x.data, NULL, false, out->y.data);
     tutti_norm_sums(exec, extent, samples, states, l->x.data, l->dy.data, leaves);
     tutti_norm_gradients(exec, extent.c, samples, states, grains, leaves, out->dw.data,
                          out->db.data);

@@ -19,7 +19,7 @@ typedef struct plane_job {
     tutti_extent extent;
     tutti_norm_groups groups;
     const double *states;
-    const float *rows, *x, *dy;
+    const float *rows, *x, *dy, *plus;
     double *leaves;
     float *y;
     bool gate, stream;
@@ -85,7 +85,8 @@ static tutti_norm_plane coefficients_of(const plane_job *job, const plane *p)
 static void forward_of(const plane_job *job, const plane *p)
 {
     const tutti_norm_plane by = coefficients_of(job, p);
-    job->ops->norm_forward(job->extent.pixels, &by, job->x + p->at, job->gate, job->y + p->at,
+    job->ops->norm_forward(job->extent.pixels, &by, job->x + p->at,
+                           job->plus ? job->plus + p->at : NULL, job->gate, job->y + p->at,
                            job->stream);
 }
 
@@ -139,13 +140,14 @@ void tutti_norm_sums(tutti_exec exec, tutti_extent extent, tutti_norm_groups gro
 }
 
 void tutti_norm_forward(tutti_exec exec, tutti_extent extent, tutti_norm_groups groups,
-                        const float *rows, const float *x, bool relu, float *y)
+                        const float *rows, const float *x, const float *plus, bool relu, float *y)
 {
     plane_job job = {.ops = exec.row->ops,
                      .extent = extent,
                      .groups = groups,
                      .rows = rows,
                      .x = x,
+                     .plus = plus,
                      .y = y,
                      .gate = relu};
     run(exec.team, forward_share, &job);

@@ -104,9 +104,9 @@ void tutti_norm_back_coefficients(const tutti_norm *norm, double values, const d
 
 /* ---- passes; 'rows' are those of group after group ---- */
 
-/* y = (x - mean) * factor + addend, then max(., 0) if relu. */
+/* y = (x - mean) * factor + addend, + plus unless that is NULL, then max(., 0) if relu. */
 void tutti_norm_forward(tutti_exec exec, tutti_extent extent, tutti_norm_groups groups,
-                        const float *rows, const float *x, bool relu, float *y);
+                        const float *rows, const float *x, const float *plus, bool relu, float *y);
 /* dx = factor * dy + factor_x * (x - mean) + addend, zero where x <= 0 if 'gated'; may be dy. */
 void tutti_norm_backward(tutti_exec exec, tutti_extent extent, tutti_norm_groups groups,
                          const float *rows, const float *x, const float *dy, bool gated, float *dx);

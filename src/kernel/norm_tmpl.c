@@ -206,8 +206,8 @@ INLINE row16 row_at(const float *row)
     return r;
 }
 
-INLINE void forward(int pixels, const tutti_norm_plane *p, const float *x, bool relu, float *y,
-                    bool stream)
+INLINE void forward(int pixels, const tutti_norm_plane *p, const float *x, const float *plus,
+                    bool relu, float *y, bool stream)
 {
     const row16 high = row_at(p->high), low = row_at(p->low);
     const row16 factor = row_at(p->factor), addend = row_at(p->addend);
@@ -216,20 +216,23 @@ INLINE void forward(int pixels, const tutti_norm_plane *p, const float *x, bool 
         UNROLL(16)
         for (int k = 0; k < PARTS; k++) {
             const vf d = centred(x + i + k * VLEN, high.part[k], low.part[k]);
-            const vf value = vf_fma(d, factor.part[k], addend.part[k]);
+            const vf own = vf_fma(d, factor.part[k], addend.part[k]);
+            const vf value = plus ? vf_add(own, vf_take(plus + i + k * VLEN)) : own;
             vf_put(y + i + k * VLEN, relu ? vf_gate(value, value) : value, stream);
         }
     }
 }
 
 tutti_norm_forward_fn NAME(op_norm_forward);
-void NAME(op_norm_forward)(int pixels, const tutti_norm_plane *p, const float *x, bool relu,
-                           float *y, bool stream)
+void NAME(op_norm_forward)(int pixels, const tutti_norm_plane *p, const float *x, const float *plus,
+                           bool relu, float *y, bool stream)
 {
-    if (relu && stream) forward(pixels, p, x, true, y, true);
-    else if (relu) forward(pixels, p, x, true, y, false);
-    else if (stream) forward(pixels, p, x, false, y, true);
-    else forward(pixels, p, x, false, y, false);
+    if (plus && relu && stream) forward(pixels, p, x, plus, true, y, true);
+    else if (plus) forward(pixels, p, x, plus, relu, y, stream);
+    else if (relu && stream) forward(pixels, p, x, NULL, true, y, true);
+    else if (relu) forward(pixels, p, x, NULL, true, y, false);
+    else if (stream) forward(pixels, p, x, NULL, false, y, true);
+    else forward(pixels, p, x, NULL, false, y, false);
 }
 
 INLINE void backward(int pixels, const tutti_norm_plane *p, const float *x, const float *dy,

@@ -69,8 +69,9 @@ typedef struct tutti_norm_plane {
 typedef void tutti_norm_moments_fn(int pixels, const float *x, double *mean, double *squares);
 typedef void tutti_norm_sums_fn(int pixels, const float *x, const float *dy, const float *high,
                                 const float *low, double *sums, double *products);
+/* 'plus' is added before the ReLU; NULL: nothing. */
 typedef void tutti_norm_forward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
-                                   bool relu, float *y, bool stream);
+                                   const float *plus, bool relu, float *y, bool stream);
 typedef void tutti_norm_backward_fn(int pixels, const tutti_norm_plane *plane, const float *x,
                                     const float *dy, bool gated, float *dx, bool stream);
 

@@ -76,10 +76,17 @@ static const float *values_of(const tutti_model *m, const tutti_layer *layer, si
     return own ? own + done * tutti_target_words(&m->net->targets[layer->target]) : NULL;
 }
 
+/* Its own, or the sum's that it does. */
+static bool applies_gate(const tutti_model *m, const tutti_unit *unit)
+{
+    const tutti_unit *last = unit->does_sum < 0 ? unit : &m->units[unit->does_sum];
+    const tutti_kind *activation = last->layer->activation;
+    return activation && activation->is_gate && unit->layer->kind->fuses_gate;
+}
+
 tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_pass *pass,
                            tutti_layer_pass which)
 {
-    const tutti_kind *activation = unit->layer->activation;
     const int n = tutti_unit_samples(unit, pass->n);
     const size_t done = (size_t)(pass->first_sample - m->first_sample);
     const size_t verdict = (size_t)unit->layer->target * (size_t)m->samples + done;
@@ -99,7 +106,8 @@ tutti_call tutti_unit_call(const tutti_model *m, tutti_unit *unit, const tutti_p
                         .seed = m->options.seed,
                         .step = pass->step,
                         .training = pass->training,
-                        .relu = activation && activation->is_gate && unit->layer->kind->fuses_gate,
+                        .relu = applies_gate(m, unit),
+                        .plus = unit->plus,
                         .in = unit->in,
                         .y = unit->y,
                         .dy = unit->dy,
@@ -167,6 +175,7 @@ static void compute(const tutti_model *m, const tutti_unit *unit, const tutti_pa
     const tutti_kind *activation = call->layer->activation;
     tutti_call own = *call;
     tutti_input in;
+    if (unit->sum_done_by >= 0) return;
     if (unit->sum) own.y = unit->sum;
     tutti_unit_apply(m, unit, pass, &own, call->layer->kind->forward);
     if (!activation || call->relu) return;

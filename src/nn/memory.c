@@ -10,7 +10,9 @@
  *   - dropout draws its numbers again;
  *   - of a fused activation it reads the output, or, where the derivative does not follow from
  *     that (silu, gelu), the sum before it, which then has a place of its own;
- *   - elementwise layers work in place where nobody else needs what they overwrite. */
+ *   - elementwise layers work in place where nobody else needs what they overwrite;
+ *   - the gradient by a sum is that by its inputs, and lies where these are, unless one of those
+ *     would change it in place. */
 #include "base/memory.h"
 #include "nn/unit.h"
 #include "nn/pack.h"
@@ -49,7 +51,7 @@ static void lives_at(planner *p, int lease, int time)
     if (time > p->leases[lease].end) p->leases[lease].end = time;
 }
 
-static int consumers(const tutti_model *m, int from)
+int tutti_unit_consumers(const tutti_model *m, int from)
 {
     int count = 0;
     for (int i = from + 1; i < m->unit_count; i++)
@@ -70,7 +72,8 @@ static bool works_in_place(const tutti_model *m, const tutti_unit *unit)
 {
     const int from = unit->edges[0].from;
     const tutti_kind *kind = unit->layer->kind;
-    if (!kind->in_place || from == TUTTI_NET_INPUT || consumers(m, from) != 1) return false;
+    if (!kind->in_place || from == TUTTI_NET_INPUT || tutti_unit_consumers(m, from) != 1)
+        return false;
     const tutti_layer *below = m->units[from].layer;
     if (m->options.forward_only || !unit->edges[0].wants_dx) return true;
     if (kind->again & TUTTI_AGAIN_X_DATA || again(below) & TUTTI_AGAIN_Y) return false;
@@ -175,6 +178,12 @@ static void plan_reading(planner *p, int i, int k)
     if (source >= 0 && again) lives_at(p, source, weights_time(m, i));
 }
 
+/* Whose output the unit's lies over; -1: it has a place of its own. */
+static int output_of(const tutti_model *m, const tutti_unit *unit)
+{
+    return works_in_place(m, unit) ? unit->edges[0].from : unit->sum_done_by;
+}
+
 static void plan_output(planner *p, int i)
 {
     tutti_model *m = p->model;
@@ -183,8 +192,9 @@ static void plan_output(planner *p, int i)
         if (unit->edges[k].from == TUTTI_NET_INPUT) plan_input(p, i, k);
         plan_reading(p, i, k);
     }
-    unit->y_lease = works_in_place(m, unit)
-                        ? m->units[unit->edges[0].from].y_lease
+    const int shared = output_of(m, unit);
+    unit->y_lease = shared >= 0
+                        ? m->units[shared].y_lease
                         : new_lease(p, (size_t)unit->samples * unit->count * sizeof(float), i, i);
     if (needs_y(m, unit)) lives_at(p, unit->y_lease, backward_time(m, i));
     if (needs_sum(m, unit))
@@ -206,6 +216,27 @@ static void plan_hops_back(planner *p, tutti_edge *edge, int now)
     }
 }
 
+/* Is the unit's dy the gradient by this input, too? */
+static bool passes_dy(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
+{
+    return unit->layer->kind->is_sum && !edge->hop_count && !is_gated(m, edge);
+}
+
+/* May a unit work on dy in place, while others want it as it is? */
+static bool changes_dy(const tutti_layer *layer)
+{
+    return layer->kind->in_place || layer->kind->is_sum ||
+           (layer->activation && !layer->activation->is_gate);
+}
+
+/* Is the gradient by this input, which nobody else reads, where dy is? */
+static bool lies_over_dy(const tutti_model *m, const tutti_unit *unit, const tutti_edge *edge)
+{
+    if (tutti_unit_consumers(m, edge->from) != 1) return false;
+    return unit->layer->kind->in_place ||
+           (passes_dy(m, unit, edge) && !changes_dy(m->units[edge->from].layer));
+}
+
 /* Where the gradients by the unit's inputs go. */
 static void plan_gradients(planner *p, int i)
 {
@@ -221,11 +252,12 @@ static void plan_gradients(planner *p, int i)
         const size_t bytes = (size_t)below->samples * below->count * sizeof(float);
         edge->adds = below->dy_lease >= 0;
         if (edge->adds) {
-            edge->dx_lease = new_lease(p, bytes, now, now);
+            edge->dx_lease =
+                passes_dy(m, unit, edge) ? unit->dy_lease : new_lease(p, bytes, now, now);
             continue;
         }
-        const bool alias = unit->layer->kind->in_place && consumers(m, edge->from) == 1;
-        below->dy_lease = alias ? unit->dy_lease : new_lease(p, bytes, now, now);
+        below->dy_lease =
+            lies_over_dy(m, unit, edge) ? unit->dy_lease : new_lease(p, bytes, now, now);
         lives_at(p, below->dy_lease, backward_time(m, edge->from));
         edge->dx_lease = below->dy_lease;
     }
@@ -304,6 +336,7 @@ static void set_addresses(const planner *p)
     for (int i = 0; i < m->unit_count; i++) {
         tutti_unit *unit = &m->units[i];
         unit->y = address(p, unit->y_lease);
+        unit->plus = unit->plus_from < 0 ? NULL : m->units[unit->plus_from].y;
         unit->sum = address(p, unit->sum_lease);
         unit->dy = address(p, unit->dy_lease);
         unit->saved = address(p, unit->saved_lease);

@@ -190,6 +190,7 @@ static tutti_status make(tutti_model **out, const tutti_net *net,
     if ((s = tutti_alloc(&m->units, (size_t)m->unit_count, sizeof *m->units))) goto out;
     for (int i = 0; i < m->unit_count; i++)
         if ((s = init_unit(m, i))) goto out;
+    tutti_model_fuse(m);
     if ((s = tutti_model_plan_memory(m))) goto out;
     if (!measure_only && (s = take_parameters(m))) goto out;
     if (!measure_only && (s = tutti_moves_init(m))) goto out;

@@ -48,6 +48,11 @@ typedef struct tutti_unit {
     size_t count; /* floats of a sample of the output */
 
     bool late; /* its weight gradient comes at the end */
+
+    int does_sum;      /* the sum that it does in its own pass; -1: none (fuse.c) */
+    int sum_done_by;   /* of a sum: who does it; -1: it does it itself */
+    int plus_from;     /* of who does one: the other layer it adds */
+    const float *plus; /* and what that gave */
     tutti_region region;
     const float **param; /* [layer->param_count] */
     float *gradient;     /* [slots][region.trained] */
@@ -189,7 +194,15 @@ tutti_status tutti_measure_back(tutti_model *model, tutti_unit *unit, const tutt
                                 bool moves) TUTTI_MUST_CHECK;
 tutti_status tutti_measure_arrive(tutti_model *model, tutti_unit *unit) TUTTI_MUST_CHECK;
 
+/* ---- fuse.c ---- */
+
+/* Finds sums that another unit does in its own pass. */
+void tutti_model_fuse(tutti_model *model);
+
 /* ---- memory.c ---- */
+
+/* How many times the output of a layer is read. */
+int tutti_unit_consumers(const tutti_model *model, int from);
 
 /* Gives every unit its leases of the arena; later their addresses, when the arena exists. */
 tutti_status tutti_model_plan_memory(tutti_model *model) TUTTI_MUST_CHECK;

@@ -30,7 +30,7 @@ static void backward_data(const tutti_call *c)
         const tutti_input *in = &c->in[k];
         if (!in->dx) continue;
         if (in->gate) tutti_relu_backward(c->exec, c->count, c->dy, in->gate, in->dx);
-        else tutti_scale(c->exec, c->count, 1, c->dy, in->dx);
+        else if (in->dx != c->dy) tutti_scale(c->exec, c->count, 1, c->dy, in->dx);
     }
 }
 
@@ -42,6 +42,7 @@ const tutti_kind tutti_kind_add = {
     .complete = complete,
     .fuses_gate = true,
     .takes_gate = true,
+    .is_sum = true,
     .forward = forward,
     .backward_data = backward_data,
 };

@@ -163,7 +163,7 @@ static void forward_trained(const tutti_call *c)
         tutti_norm_coefficients(&norm, values_of(c, g), state_of(c, g), rows_of(c, g));
     }
     tutti_norm_forward(c->exec, c->out, tutti_statistics_groups(c->statistics), rows_of(c, 0),
-                       c->in->x, c->relu, c->y);
+                       c->in->x, c->plus, c->relu, c->y);
 }
 
 static void forward(const tutti_call *c)
@@ -175,7 +175,7 @@ static void forward(const tutti_call *c)
     }
     tutti_norm_given(&norm, c->param[RUNNING_MEAN], c->param[RUNNING_VAR], rows_of(c, 0));
     tutti_norm_forward(c->exec, c->out, (tutti_norm_groups){0, c->out.n + 1}, rows_of(c, 0),
-                       c->in->x, c->relu, c->y);
+                       c->in->x, c->plus, c->relu, c->y);
 }
 
 static void measure_back(const tutti_call *c)
@@ -233,6 +233,7 @@ const tutti_kind tutti_kind_batchnorm = {
     .group = group,
     .regroup = regroup,
     .fuses_gate = true,
+    .fuses_sum = true,
     .takes_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS | TUTTI_AGAIN_X_STATISTICS,
     .create = create,

@@ -44,8 +44,8 @@ static void forward(const tutti_call *c)
     const tutti_group_norm_places at = tutti_group_norm_at(c);
     tutti_norm_moments(c->exec, c->out, c->in->x, at.leaves);
     tutti_group_norm_coefficients(c->exec, c->out, &norm, at.leaves, at.states, at.rows);
-    tutti_norm_forward(c->exec, c->out, tutti_group_norm_samples(), at.rows, c->in->x, c->relu,
-                       c->y);
+    tutti_norm_forward(c->exec, c->out, tutti_group_norm_samples(), at.rows, c->in->x, c->plus,
+                       c->relu, c->y);
 }
 
 static void measure_back(const tutti_call *c)
@@ -82,6 +82,7 @@ const tutti_kind tutti_kind_groupnorm = {
     .takes_activation = true,
     .complete = complete,
     .fuses_gate = true,
+    .fuses_sum = true,
     .takes_gate = true,
     .again = TUTTI_AGAIN_X_PARAMETERS | TUTTI_AGAIN_X_DATA,
     .create = create,

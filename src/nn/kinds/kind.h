@@ -53,6 +53,7 @@ typedef struct tutti_call {
     uint32_t step;
     bool training;
     bool relu;             /* apply one to y (fuses_gate) */
+    const float *plus;     /* added to y before that (fuses_sum); NULL: nothing */
     const tutti_input *in; /* [layer->input_count] */
     float *y, *dy;
     const struct tutti_statistics *statistics; /* of a kind with groups, in training; NULL: the */
@@ -135,6 +136,9 @@ struct tutti_kind {
     bool splits;     /* by output features: reads all inputs, leaves roots of dx (nn/hop.h) */
     bool is_gate;    /* ReLU: leaves its derivative to the readers of y, who mask by y > 0 */
     bool fuses_gate; /* applies a ReLU after it in its own pass */
+    bool fuses_sum;  /* adds another layer's output in its own pass */
+    bool is_sum; /* y is the sum of its inputs, which a kind that fuses sums may do for it; dx is
+                      * dy, and may be the same memory, but where a gate masks it */
     bool takes_gate; /* masks dx by in.gate itself; else the executor does, in an extra pass */
     bool gates_by_y; /* ... and by y, not x: y is one of the x where a gradient flows */
     unsigned again;  /* TUTTI_AGAIN_ */
