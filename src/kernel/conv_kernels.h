@@ -209,7 +209,23 @@ typedef struct tutti_winograd4_product {
 } tutti_winograd4_product;
 typedef void tutti_winograd4_fn(const tutti_winograd4_product *product);
 
-enum { TUTTI_WINOGRAD4_MAX_BLOCKS = 2, TUTTI_WINOGRAD4_MAX_TILES = 14 };
+/* sums[blocks][16 c][16 k] += d v for each tile in turn, one chain for each of them. */
+typedef struct tutti_winograd4_gather {
+    int tiles;
+    bool first;         /* sums start at zero */
+    const float *d, *v; /* [blocks][tiles][16], [tiles][16] */
+    float *sums;
+    long d_block, sums_block; /* floats to the next block of outputs */
+    long d_ahead, v_ahead;    /* what is so many floats behind d, v is fetched */
+    const float *next;        /* sums [blocks] that are used soon; NULL: none */
+} tutti_winograd4_gather;
+typedef void tutti_winograd4_gather_fn(const tutti_winograd4_gather *gather);
+
+enum {
+    TUTTI_WINOGRAD4_MAX_BLOCKS = 2,
+    TUTTI_WINOGRAD4_MAX_TILES = 14,
+    TUTTI_WINOGRAD4_MAX_GATHERED = 2,
+};
 
 typedef struct tutti_winograd4_kernels {
     int blocks, tiles; /* the largest product */
@@ -225,14 +241,14 @@ typedef struct tutti_winograd4_kernels {
     void (*output)(const tutti_winograd4_tile *tile, const float *const m[TUTTI_WINOGRAD4_CLASSES],
                    long m_step, const float *bias, const float *mask, float *y);
 
-    /* Backward: a tile's pixels of dy to its points; the chains over tiles, sums[16 c][16 k] of one
-     * point go on (or start, if 'first'), with d and v [tiles][16], and what is 'ahead' floats
-     * behind them is fetched; and the sums of all points, [points][16 c][16 k], to [3][3][16 c][16
-     * k] of dw. Before they are stored 'joins' other ones are added, below[0] first. */
+    /* Backward: a tile's pixels of dy to its points; the sums of one point over tiles, of up to
+     * 'gathered' blocks of outputs, [blocks - 1]; and the sums of all points, [points][16 c][16 k],
+     * to [3][3][16 c][16 k] of dw. Before they are stored 'joins' other ones are added, below[0]
+     * first. */
     void (*output_back)(const tutti_winograd4_tile *tile, const float *dy,
                         float *const d[TUTTI_WINOGRAD4_CLASSES], long d_step);
-    void (*gather)(int tiles, const float *d, long d_ahead, const float *v, long v_ahead,
-                   float *sums, bool first);
+    int gathered;
+    tutti_winograd4_gather_fn *gather[TUTTI_WINOGRAD4_MAX_GATHERED];
     void (*weights_back)(const float *sums, int joins, const float *const below[], float *dw);
 } tutti_winograd4_kernels;
 

@@ -15,7 +15,7 @@
  *   for each wave of tiles, of as many samples as they are, or a part of one
  *     v, d   [36][c/16][tiles][16], [36][k/16][tiles][16], in the last-level cache
  *     for each part of dw, whose sums stay in the second-level cache
- *       for each grain of the wave: for 36 points: sums += v d, in registers 16 channels by 16
+ *       for each grain of the wave: for 36 points: sums += v d, in registers 8 channels by 32
  *         features; if the grain ends here: dw += G^T sums G
  *
  * Sums [k/16][c/16][36][16][16] of a grain that goes on in the next wave wait in memory. A finished
@@ -194,20 +194,30 @@ static float *sums_of(const job *j, int feature, int channel)
  * next point is fetched. */
 static void sum_point(const job *j, const tutti_conv_gradient_part *part, const piece *p, int point)
 {
+    const tutti_winograd4_kernels *kernels = j->kernels;
     const int q = tutti_winograd4_class(point / SIDE, point % SIDE);
     const int *at = j->wave.at[q];
     const int begin = at[p->begin], count = at[p->end] - begin, all = at[j->wave.count];
     const bool goes_on = point + 1 < POINTS;
-    for (int f = 0; f < part->nf; f++)
+    for (int f = 0, nf; f < part->nf; f += nf) {
+        nf = tutti_fc_least(kernels->gathered, part->nf - f);
         for (int c = 0; c < part->nc; c++) {
             const int feature = part->features + f, channel = part->channels + c;
-            j->kernels->gather(
-                count, j->d + point * j->d_step + ((long)feature * all + begin) * TUTTI_BLOCK,
-                goes_on && c == 0 ? j->d_step : 0,
-                j->v + point * j->v_step + ((long)channel * all + begin) * TUTTI_BLOCK,
-                goes_on && f == 0 ? j->v_step : 0,
-                sums_of(j, feature, channel) + point * TILE_WEIGHTS, p->first);
+            float *const sums = sums_of(j, feature, channel) + point * TILE_WEIGHTS;
+            kernels->gather[nf - 1](&(tutti_winograd4_gather){
+                .tiles = count,
+                .first = p->first,
+                .d = j->d + point * j->d_step + ((long)feature * all + begin) * TUTTI_BLOCK,
+                .v = j->v + point * j->v_step + ((long)channel * all + begin) * TUTTI_BLOCK,
+                .sums = sums,
+                .d_block = (long)all * TUTTI_BLOCK,
+                .sums_block = (long)j->in.blocks * POINTS * TILE_WEIGHTS,
+                .d_ahead = goes_on && c == 0 ? j->d_step : 0,
+                .v_ahead = goes_on && f == 0 ? j->v_step : 0,
+                .next = goes_on && !p->first ? sums + TILE_WEIGHTS : NULL,
+            });
         }
+    }
 }
 
 /* The grain is complete. */

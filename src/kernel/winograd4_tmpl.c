@@ -384,6 +384,8 @@ enum {
     MAX_BLOCKS = sizeof(union {WINOGRAD4_TILES(BLOCKS_OF)}),
     MAX_TILES = sizeof(union {WINOGRAD4_TILES(TILES_OF)}),
     ACCUMULATORS = sizeof(union {WINOGRAD4_TILES(SIZE_OF)}) * VECTORS,
+    MAX_GATHERED = sizeof(union {WINOGRAD4_GATHERS(BLOCKS_OF)}),
+    GATHERED = sizeof(union {WINOGRAD4_GATHERS(SIZE_OF)}) * VECTORS,
 };
 
 INLINE void multiply(const tutti_winograd4_product *p, int nb, int tiles)
@@ -426,41 +428,64 @@ INLINE void multiply(const tutti_winograd4_product *p, int nb, int tiles)
 
 WINOGRAD4_TILES(PRODUCTS_UP_TO)
 
-/* Of 'channels' channels. */
-INLINE void gather_some(int tiles, const float *d, long d_ahead, const float *v, long v_ahead,
-                        float *sums, bool first, int channels)
+/* Of 'channels' channels from number c on. What comes next is fetched once, with the first ones. */
+INLINE void gather_some(const tutti_winograd4_gather *g, int blocks, int c, int channels)
 {
-    vf acc[WINOGRAD4_CHANNELS * VECTORS];
+    const int nv = blocks * VECTORS;
+    const float *d = g->d, *v = g->v + c;
+    const long d_block = g->d_block, d_ahead = g->d_ahead, v_ahead = g->v_ahead;
+    float *const sums = g->sums + c * LINE;
+    const bool fetch = c == 0;
+    vf acc[GATHERED];
     UNROLL(16)
+    for (int b = 0; b < blocks; b++) UNROLL(16)
     for (int i = 0; i < channels * VECTORS; i++)
-        acc[i] = first ? vf_zero() : vf_load(sums + i * VLEN);
+        acc[b * channels * VECTORS + i] =
+            g->first ? vf_zero() : vf_load(sums + b * g->sums_block + i * VLEN);
     UNROLL(2)
-    for (int t = 0; t < tiles; t++, d += LINE, v += LINE) {
-        vf a[VECTORS];
-        __builtin_prefetch(d + d_ahead, 0, 2);
-        __builtin_prefetch(v + v_ahead, 0, 2);
+    for (int t = 0; t < g->tiles; t++, d += LINE, v += LINE) {
+        vf a[MAX_GATHERED * VECTORS];
+        if (fetch) {
+            UNROLL(2)
+            for (int b = 0; b < blocks; b++) __builtin_prefetch(d + b * d_block + d_ahead, 0, 2);
+            __builtin_prefetch(v + v_ahead, 0, 2);
+        }
         UNROLL(16)
-        for (int i = 0; i < VECTORS; i++) a[i] = vf_load(d + i * VLEN);
+        for (int i = 0; i < nv; i++) a[i] = vf_load(d + i / VECTORS * d_block + i % VECTORS * VLEN);
         UNROLL(16)
-        for (int c = 0; c < channels; c++) {
-            const vf b = vf_set1(v[c]);
+        for (int j = 0; j < channels; j++) {
+            const vf x = vf_set1(v[j]);
             UNROLL(16)
-            for (int i = 0; i < VECTORS; i++)
-                acc[c * VECTORS + i] = vf_fma(a[i], b, acc[c * VECTORS + i]);
+            for (int i = 0; i < nv; i++) {
+                const int at = (i / VECTORS * channels + j) * VECTORS + i % VECTORS;
+                acc[at] = vf_fma(a[i], x, acc[at]);
+            }
         }
     }
     UNROLL(16)
-    for (int i = 0; i < channels * VECTORS; i++) vf_store(sums + i * VLEN, acc[i]);
+    for (int b = 0; b < blocks; b++) UNROLL(16)
+    for (int i = 0; i < channels * VECTORS; i++)
+        vf_store(sums + b * g->sums_block + i * VLEN, acc[b * channels * VECTORS + i]);
 }
 
-static void gather(int tiles, const float *d, long d_ahead, const float *v, long v_ahead,
-                   float *sums, bool first)
+INLINE void gather_all(const tutti_winograd4_gather *g, int blocks, int channels)
 {
-    enum { REST = LINE % WINOGRAD4_CHANNELS, WHOLE = LINE - REST };
-    for (int c = 0; c < WHOLE; c += WINOGRAD4_CHANNELS)
-        gather_some(tiles, d, d_ahead, v + c, v_ahead, sums + c * LINE, first, WINOGRAD4_CHANNELS);
-    if (REST) gather_some(tiles, d, d_ahead, v + WHOLE, v_ahead, sums + WHOLE * LINE, first, REST);
+    const int rest = LINE % channels, whole = LINE - rest;
+    for (int b = 0; g->next && b < blocks; b++)
+        for (int i = 0; i < BLOCK_WEIGHTS; i += LINE)
+            __builtin_prefetch(g->next + b * g->sums_block + i, 1, 2);
+    for (int c = 0; c < whole; c += channels) gather_some(g, blocks, c, channels);
+    if (rest) gather_some(g, blocks, whole, rest);
 }
+
+#define GATHER(blocks, channels)                                 \
+    static void gather_##blocks(const tutti_winograd4_gather *g) \
+    {                                                            \
+        gather_all(g, blocks, channels);                         \
+    }
+#define GATHER_ENTRY(blocks, channels) [blocks - 1] = gather_##blocks,
+
+WINOGRAD4_GATHERS(GATHER)
 
 extern const tutti_winograd4_kernels NAME(winograd4);
 const tutti_winograd4_kernels NAME(winograd4) = {
@@ -471,6 +496,7 @@ const tutti_winograd4_kernels NAME(winograd4) = {
     .input = input,
     .output = output,
     .output_back = output_back,
-    .gather = gather,
+    .gathered = MAX_GATHERED,
+    .gather = {WINOGRAD4_GATHERS(GATHER_ENTRY)},
     .weights_back = weights_back,
 };

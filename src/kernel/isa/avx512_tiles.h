@@ -13,9 +13,9 @@
 #define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 7) X(4, 5) X(8, 3)
 
 /* Winograd's F(4x4), X(blocks, most): products of 'blocks' blocks of 16 outputs by up to 'most'
- * tiles; backward-weights: a block of outputs by that many channels. */
-#define WINOGRAD4_TILES(X) X(1, 14) X(2, 14)
-#define WINOGRAD4_CHANNELS 16
+ * tiles; backward-weights, X(blocks, channels): of outputs by 'channels' channels. */
+#define WINOGRAD4_TILES(X)   X(1, 14) X(2, 14)
+#define WINOGRAD4_GATHERS(X) X(1, 16) X(2, 8)
 
 /* Fully connected layers, forward, X(blocks, most): 'blocks' blocks of 16 outputs by up to 'most'
  * samples, the same number for all entries. */

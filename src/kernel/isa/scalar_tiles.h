@@ -5,8 +5,8 @@
 #define LANES_TILES(X)          X(1, 1)
 #define LANES_GRADIENT_TILES(X) X(1, 7) X(2, 5) X(4, 3) X(8, 1)
 
-#define WINOGRAD4_TILES(X) X(1, 1)
-#define WINOGRAD4_CHANNELS 1
+#define WINOGRAD4_TILES(X)   X(1, 1)
+#define WINOGRAD4_GATHERS(X) X(1, 1)
 
 #define FC_FORWARD_TILES(X) X(1, 2)
 #define FC_WEIGHTS_TILES(X) X(1, 2)
