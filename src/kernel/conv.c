@@ -114,7 +114,7 @@ static long blocks_of(int channels)
 
 double tutti_conv_tile_cost(int blocks, int vectors, int width)
 {
-    const double fma = blocks * vectors * width, loads = (blocks * vectors + width) * 1.8;
+    const double fma = blocks * vectors * width, loads = (blocks * vectors + width) * 1.7;
     const double lines = blocks * 4, latency = 8, loop = 10 / fma;
     return fmax(fmax(fma, loads), fmax(lines, latency)) + loop;
 }

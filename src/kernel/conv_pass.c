@@ -267,14 +267,34 @@ static void run_stretch(const job *j, stretch s, int begin, int end, float *scra
     }
 }
 
+/* Blocks of features of all groups before group 'index'. */
+static int blocks_before(const tutti_conv_pass *pass, int index)
+{
+    const stretch s = stretch_of(pass, index);
+    return s.group * pass->outputs + first_block(pass, s.begin);
+}
+
+/* The place (group of tiles, item) where a thread begins, in items from the first group's. Groups
+ * may be of different sizes, so what is shared evenly is blocks of features times items. */
+static int begin_of(const tutti_conv_pass *pass, int items, int thread, int threads)
+{
+    const int groups = groups_of_tiles(pass);
+    const long all = (long)pass->groups * pass->outputs * items;
+    const long begin = all * thread / threads;
+    int group = 0;
+    while (group < groups && (long)blocks_before(pass, group + 1) * items <= begin) group++;
+    if (group == groups) return groups * items;
+    const int first = blocks_before(pass, group), size = blocks_before(pass, group + 1) - first;
+    return group * items + (int)((begin - (long)first * items) / size);
+}
+
 static void run_share(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const tutti_conv_pass *pass = j->pass;
     const int items = j->n * tutti_ceil_div(pass->rows, pass->blocks.rows);
-    const int total = items * groups_of_tiles(pass);
-    const int begin = tutti_share_begin(total, threads, thread);
-    const int end = tutti_share_begin(total, threads, thread + 1);
+    const int begin = begin_of(pass, items, thread, threads);
+    const int end = begin_of(pass, items, thread + 1, threads);
     const size_t own = own_scratch(j->conv, pass);
     float *const scratch = own ? j->scratch + own * (size_t)thread : NULL;
     for (int at = begin; at < end;) {

@@ -103,9 +103,11 @@ struct tutti_conv {
 /* Channels of a block of x that meet a feature: a tap has that many vectors of weights. */
 int tutti_conv_tap_channels(const tutti_conv *conv);
 
-/* Half cycles that one channel (or pixel) of a register tile takes on an Ice Lake server: two
- * multiply-adds per cycle, 1.1 loads, two cycles for a line of weights from the second-level cache,
- * the latency of four cycles, and something for the loop, which more work hides better. */
+/* Half cycles that one channel (or pixel) of a register tile takes: two multiply-adds per cycle,
+ * 1.2 loads, two cycles for a line of weights from the second-level cache, the latency of four
+ * cycles, and something for the loop, which more work hides better. An Ice Lake server sustains 1.1
+ * loads and would rather have 6 by 4 than 14 by 2; on a Zen 5, which sustains two, that loses up to
+ * 6 %. */
 double tutti_conv_tile_cost(int blocks, int vectors, int width);
 
 /* How many blocks of features a register tile should have: the cheapest way to cover 'blocks' of
