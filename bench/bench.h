@@ -25,6 +25,7 @@ typedef struct bench_setup {
     int *grain_begin;               /* grains + 1 of them */
     bool any_way;                   /* the opponent may convolve as it likes, not only directly */
     tutti_conv_algorithm algorithm; /* of ours, where it may; AUTO: as in training */
+    tutti_precision precision;      /* of both, where they can */
 } bench_setup;
 
 typedef struct bench_subject {

@@ -61,6 +61,7 @@ tutti_status bench_conv_open(bench_subject *out, const bench_setup *setup, const
     s->pass = pass;
     tutti_conv_shape shape = tutti_conv_layer_shape(layer);
     if (tutti_conv_may(&shape, setup->algorithm)) shape.algorithm = setup->algorithm;
+    shape.precision = setup->precision;
     tutti_status status =
         tutti_conv_create(&s->conv, &shape, setup->row, &setup->caches, setup->n, setup->threads);
     if (status == TUTTI_OK) status = allocate(s, layer);

@@ -62,7 +62,7 @@ tutti_status bench_fc_open(bench_subject *out, const bench_setup *setup, const t
     s->setup = setup;
     s->pass = pass;
     s->outputs = layer->out.c;
-    tutti_status status = tutti_fc_create(&s->fc, in, s->outputs, TUTTI_IN_FP32, setup->row,
+    tutti_status status = tutti_fc_create(&s->fc, in, s->outputs, setup->precision, setup->row,
                                           &setup->caches, setup->threads);
     if (status == TUTTI_OK) status = allocate(s, in);
     if (status != TUTTI_OK) {

@@ -13,12 +13,13 @@
 #include "base/tree.h"
 #include "bench.h"
 #include "cli.h"
+#include "nn/model.h"
 
 enum { AGAINST_AUTO = 2 }; /* of --against */
 
 typedef struct layers_options {
     const char *net, *layer;
-    int batch_size, threads, grains, pass, against, conv, rounds;
+    int batch_size, threads, grains, pass, against, conv, precision, rounds;
     double seconds;
     bool json, explain;
 } layers_options;
@@ -35,6 +36,7 @@ static const cli_option options[] = {
     {"against",      CLI_CHOICE, AT(against),    .fallback = "none", .choices = "none|onednn|onednn-auto", .help = "measure an opponent, too: its direct convolution, or whatever it takes"},
     {"pass",         CLI_CHOICE, AT(pass),       .fallback = "all", .choices = "all|forward|backward-data|backward-weights", .help = "one pass only"},
     {"conv",         CLI_CHOICE, AT(conv),       .fallback = "auto", .choices = "auto|direct|winograd-2x2|winograd-4x4", .help = "convolve so, where a layer may; auto: as in training"},
+    {"precision",    CLI_CHOICE, AT(precision),  .fallback = "fp32", .choices = "fp32|bf16", .help = "multiply in this, where a layer can; the opponent, too"},
     {"layer",        CLI_TEXT,   AT(layer),      .help = "one layer only, or several: conv2,conv3"},
     {"seconds",      CLI_REAL,   AT(seconds),    0.0, 3600, "0.5", .help = "time for each layer and pass"},
     {"rounds",       CLI_INT,    AT(rounds),     1, 1e6, "5", .help = "least number of alternations"},
@@ -280,19 +282,12 @@ static tutti_status find_caches(tutti_caches *out)
     return TUTTI_OK;
 }
 
-/* As in training: the largest power of two with at least 4 samples per grain. */
-static int usual_grains(int n)
-{
-    int grains = 1;
-    while (grains * 8 <= n) grains *= 2;
-    return grains;
-}
-
-static tutti_status set_up(bench_setup *setup, const layers_options *o)
+static tutti_status set_up(bench_setup *setup, const layers_options *o, const tutti_net *net)
 {
     *setup = (bench_setup){.n = o->batch_size, .any_way = o->against == AGAINST_AUTO};
     setup->algorithm = (tutti_conv_algorithm)o->conv;
-    setup->grains = o->grains ? o->grains : usual_grains(o->batch_size);
+    setup->precision = (tutti_precision)o->precision;
+    setup->grains = o->grains ? o->grains : tutti_default_grains(net, o->batch_size);
     if (setup->grains > setup->n)
         return tutti_fail(TUTTI_ARGUMENT, "--grains %d: there are only %d samples", setup->grains,
                           setup->n);
@@ -319,7 +314,8 @@ static tutti_status bench(const layers_options *o)
     if ((s = tutti_net_load(&net, o->net))) goto out;
     if ((s = check_layers(o->layer, net))) goto out;
     if ((s = tutti_alloc(&report, 1, sizeof *report))) goto out;
-    if ((s = set_up(&setup, o))) goto out;
+    tutti_net_round(net, (tutti_precision)o->precision);
+    if ((s = set_up(&setup, o, net))) goto out;
     for (int i = 0; i < 10; i++) report->peak = fmax(report->peak, measure_peak(&setup));
     print_head(&setup, o);
     if ((s = run_net(report, &setup, o, net))) goto out;

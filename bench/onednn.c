@@ -70,30 +70,40 @@ typedef struct memories {
     dnnl_memory_desc_t x, w, bias, y;
 } memories;
 
-static tutti_status any_layout(dnnl_memory_desc_t *md, int count, const dnnl_dims_t dims)
+/* Of all but biases. */
+static dnnl_data_type_t type_of(const bench_setup *setup)
 {
-    TRY_DNNL(dnnl_memory_desc_init_by_tag(md, count, dims, dnnl_f32, dnnl_format_tag_any));
+    return setup->precision == TUTTI_IN_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static tutti_status any_layout(dnnl_memory_desc_t *md, const bench_setup *setup, int count,
+                               const dnnl_dims_t dims)
+{
+    TRY_DNNL(dnnl_memory_desc_init_by_tag(md, count, dims, type_of(setup), dnnl_format_tag_any));
     return TUTTI_OK;
 }
 
-static tutti_status describe_memories(memories *m, const tutti_layer *layer, int n)
+static tutti_status describe_memories(memories *m, const tutti_layer *layer,
+                                      const bench_setup *setup)
 {
+    const int n = setup->n;
     const dnnl_dims_t bias = {layer->out.c};
     TRY_DNNL(dnnl_memory_desc_init_by_tag(&m->bias, 1, bias, dnnl_f32, dnnl_a));
     if (bench_is(layer, "fc")) {
         const int in = (int)tutti_shape_count(layer->in);
-        TUTTI_TRY(any_layout(&m->x, 2, (dnnl_dims_t){n, in}));
-        TUTTI_TRY(any_layout(&m->w, 2, (dnnl_dims_t){layer->out.c, in}));
-        return any_layout(&m->y, 2, (dnnl_dims_t){n, layer->out.c});
+        TUTTI_TRY(any_layout(&m->x, setup, 2, (dnnl_dims_t){n, in}));
+        TUTTI_TRY(any_layout(&m->w, setup, 2, (dnnl_dims_t){layer->out.c, in}));
+        return any_layout(&m->y, setup, 2, (dnnl_dims_t){n, layer->out.c});
     }
     const tutti_conv_shape shape = tutti_conv_layer_shape(layer), *c = &shape;
     const int g = c->groups;
     const dnnl_dims_t x = {n, c->c, c->h, c->w}, y = {n, c->k, layer->out.h, layer->out.w};
-    if (g > 1) TUTTI_TRY(any_layout(&m->w, 5, (dnnl_dims_t){g, c->k / g, c->c / g, c->r, c->s}));
-    else TUTTI_TRY(any_layout(&m->w, 4, (dnnl_dims_t){c->k, c->c, c->r, c->s}));
-    TUTTI_TRY(any_layout(&m->y, 4, y));
-    TUTTI_TRY(any_layout(&m->x, 4, x));
-    if (c->compact) TRY_DNNL(dnnl_memory_desc_init_by_tag(&m->x, 4, x, dnnl_f32, dnnl_nchw));
+    if (g > 1)
+        TUTTI_TRY(any_layout(&m->w, setup, 5, (dnnl_dims_t){g, c->k / g, c->c / g, c->r, c->s}));
+    else TUTTI_TRY(any_layout(&m->w, setup, 4, (dnnl_dims_t){c->k, c->c, c->r, c->s}));
+    TUTTI_TRY(any_layout(&m->y, setup, 4, y));
+    TUTTI_TRY(any_layout(&m->x, setup, 4, x));
+    if (c->compact) TRY_DNNL(dnnl_memory_desc_init_by_tag(&m->x, 4, x, type_of(setup), dnnl_nchw));
     return TUTTI_OK;
 }
 
@@ -151,6 +161,16 @@ static tutti_status describe_fc(subject *s, bench_pass pass, const memories *m)
     return TUTTI_OK;
 }
 
+/* Of floats, or of their upper halves. */
+static void fill(char *to, size_t bytes, bool halves)
+{
+    const size_t size = halves ? 2 : 4;
+    for (size_t i = 0; i < bytes / size; i++) {
+        const float number = (float)(i % 17) * 0.01f - 0.08f;
+        memcpy(to + i * size, (const char *)&number + 4 - size, size);
+    }
+}
+
 static tutti_status add_memory(subject *s, int arg)
 {
     const dnnl_memory_desc_t *md =
@@ -161,9 +181,7 @@ static tutti_status add_memory(subject *s, int arg)
     to->arg = arg;
     s->arg_count++;
     TRY_DNNL(dnnl_memory_get_data_handle(to->memory, &data));
-    float *numbers = data;
-    for (size_t i = 0; i < dnnl_memory_desc_get_size(md) / sizeof(float); i++)
-        numbers[i] = (float)(i % 17) * 0.01f - 0.08f;
+    fill(data, dnnl_memory_desc_get_size(md), md->data_type == dnnl_bf16);
     return TUTTI_OK;
 }
 
@@ -179,7 +197,7 @@ static tutti_status prepare(subject *s, const tutti_layer *layer, bench_pass pas
     memories m;
     TRY_DNNL(dnnl_engine_create(&s->engine, dnnl_cpu, 0));
     TRY_DNNL(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags));
-    TUTTI_TRY(describe_memories(&m, layer, setup->n));
+    TUTTI_TRY(describe_memories(&m, layer, setup));
     if (bench_is(layer, "fc")) TUTTI_TRY(describe_fc(s, pass, &m));
     else TUTTI_TRY(describe_conv(s, layer, pass, &m, kind));
     TRY_DNNL(dnnl_primitive_create(&s->primitive, s->desc));

@@ -23,7 +23,8 @@
 
 typedef struct step_options {
     const char *net, *plan, *trace;
-    int batch_size, micro_batch, threads, grains, steps, against, precision, overlap;
+    int batch_size, micro_batch, threads, grains, steps, precision, against, against_precision,
+        overlap;
     bool json;
 } step_options;
 
@@ -38,8 +39,9 @@ static const cli_option options[] = {
     {"plan",         CLI_TEXT,   AT(plan), .fallback = "auto", .help = "data, model, auto or a file"},
     {"overlap",      CLI_CHOICE, AT(overlap), .choices = "off|on", .fallback = "on", .help = "communicate while computing"},
     {"steps",        CLI_INT,    AT(steps), 1, 1e6, "5", .help = "steps to time, after one to warm up"},
+    {"precision",    CLI_CHOICE, AT(precision), .choices = OPPONENT_PRECISIONS, .fallback = "fp32", .help = "what our layers multiply in"},
     {"against",      CLI_CHOICE, AT(against), .choices = OPPONENTS, .fallback = "none", .help = "measure an opponent, too"},
-    {"against-precision", CLI_CHOICE, AT(precision), .choices = OPPONENT_PRECISIONS, .fallback = "fp32", .help = "what the opponent computes in"},
+    {"against-precision", CLI_CHOICE, AT(against_precision), .choices = OPPONENT_PRECISIONS, .unset = -1, .otherwise = "ours", .help = "what the opponent computes in"},
     {"trace",        CLI_TEXT,   AT(trace), .value = "FILE", .help = "write a Chrome/Perfetto trace"},
     {"json",         CLI_FLAG,   AT(json), .help = "print JSON"},
     {.name = NULL},
@@ -275,6 +277,7 @@ static tutti_status open_subject(subject *t, const step_options *s)
     o.log = tutti_log_stderr(TUTTI_LOG_INFO);
     TUTTI_TRY(tutti_rank_open(&t->me, &o));
     TUTTI_TRY(tutti_comm_agree(t->me.comm, tutti_net_load(&t->net, s->net)));
+    tutti_net_round(t->net, (tutti_precision)s->precision);
     TUTTI_TRY(tutti_comm_agree(t->me.comm, open_data(t)));
     TUTTI_TRY(choose_plan(t, s));
     if (s->trace) TUTTI_TRY(tutti_trace_create(&t->trace, t->me.rank, 1 << 18));
@@ -298,7 +301,8 @@ static tutti_status run(subject *t, const step_options *s, const cpu_set_t *core
     outcome o = {.best = INFINITY, .opponent.best = INFINITY};
     const opponent_question q = {.net = t->net,
                                  .opponent = s->against,
-                                 .precision = s->precision,
+                                 .precision =
+                                     s->against_precision < 0 ? s->precision : s->against_precision,
                                  .batch = s->batch_size,
                                  .threads = tutti_team_size(t->me.exec.team),
                                  .ranks = t->me.size,

@@ -38,11 +38,13 @@ def check_help():
 
 
 def check_layers():
-    done = run("layers", "lenet", "-b", 2, "--seconds", 0, "--rounds", 1, "--json")
-    rows = figures("layers", done).get("rows", [])
-    passes = {r["pass"] for r in rows if r["gflops"] > 0 and 0 < r["percent"]}
-    expect("layers times three passes",
-           passes == {"forward", "backward-data", "backward-weights"}, done)
+    for precision in ("fp32", "bf16"):
+        done = run("layers", "lenet", "-b", 2, "--seconds", 0, "--rounds", 1, "--json", "--precision",
+                   precision)
+        rows = figures("layers", done).get("rows", [])
+        passes = {r["pass"] for r in rows if r["gflops"] > 0 and 0 < r["percent"]}
+        expect(f"layers times three passes in {precision}",
+               passes == {"forward", "backward-data", "backward-weights"}, done)
 
 
 def check_ops():
@@ -79,7 +81,7 @@ def check_opponent(folder):
     fake.write_text(FAKE.format(asked=asked))
     fake.chmod(0o755)
     words = ["step", "lenet", "-b", 8, "-t", 1, "--steps", 2, "--json", "--against", "tensorflow",
-             "--against-precision", "bf16"]
+             "--precision", "bf16"]
     ENVIRONMENT["TUTTI_PYTHON"] = str(fake)
     done = run(*words)
     found = figures("step against another", done)
@@ -90,6 +92,9 @@ def check_opponent(folder):
     script, net, *rest = asked.read_text().split()
     expect("the other hears what is asked for", script.endswith("/tensorflow_step.py")
            and rest == "8 1 --serve --processes 1 --precision bf16".split(), done)
+    run(*words, "--against-precision", "fp32")
+    rest = asked.read_text().split()[2:]
+    expect("the other has its own precision", rest[-1] == "fp32", done)
     ENVIRONMENT["TUTTI_PYTHON"] = str(folder / "nothing")
     done = run(*words)
     expect("a missing opponent is named", done.returncode and "TensorFlow in" in done.stderr
