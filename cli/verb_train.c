@@ -137,9 +137,9 @@ static const cli_option options[] = {
 
 static const cli_group groups[] = {
     {"most used", "data|run|epochs|batch-size|lr"},
-    {"what", "weights|freeze|resume|init|seed|steps"},
+    {"what", "weights|rename|freeze|resume|init|seed|steps"},
     {"data", "shuffle|augment|skip-bad|eval-every|data-threads"},
-    {"learning", "optimizer|lr-scale|momentum|nesterov|weight-decay|decay-all|lr-schedule|warmup|clip|label-smoothing|class-weights|patience|"
+    {"learning", "optimizer|lr-scale|momentum|nesterov|weight-decay|decay-all|lr-schedule|warmup|clip|label-smoothing|class-weights|patience|ema|eval-weights|"
                  "dropout|bn-group|conv|precision|grains"},
     {"machine", "plan|micro-batch|overlap|priority|threads|comm-core|part-reduce|part-broadcast|stall-warn|stall-abort"},
     {"files", "overwrite|checkpoint-every|checkpoint-sync|keep|trace|tensorboard|quiet"},

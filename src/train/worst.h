@@ -8,11 +8,12 @@
 enum { TUTTI_MOST_WORST = 12 };
 
 typedef struct tutti_bad_answer {
-    double loss;           /* NaN is worse than any number */
-    int64_t id;            /* in its split */
-    int32_t truth, answer; /* classes by the net's outputs; -1: it does not tell classes of samples */
-    float sure;            /* the answer's probability */
-    float of_truth;        /* that of the truth */
+    double loss; /* NaN is worse than any number */
+    int64_t id;  /* in its split */
+    int32_t truth,
+        answer;     /* classes by the net's outputs; -1: it does not tell classes of samples */
+    float sure;     /* the answer's probability */
+    float of_truth; /* that of the truth */
 } tutti_bad_answer;
 
 typedef struct tutti_worst {

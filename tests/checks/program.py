@@ -199,6 +199,27 @@ def check_verbs():
         expect(f"the manual describes {verb}", re.search(rf"^\.SS tutti {verb}\b", manual, re.M))
         for option in options(verb):
             expect(f"the manual describes --{option} of {verb}", f"--{option}" in manual)
+            expect(f"--{option} of {verb} is completed", f"--{option}" in complete(verb, f"--{option}"))
+
+
+def check_pages():
+    """What people train and ask with stands in RUNS.md or DATA.md, all else somewhere in doc/."""
+    folder = NETS.parents[1] / "doc"
+    pages = {path.name: path.read_text() for path in folder.glob("*.md")}
+    for verb in verbs():
+        near = ["RUNS.md", "DATA.md"] if verb in ("train", "test", "predict") else pages
+        for option in options(verb):
+            names = rf"--(no-)?{option}(?![\w-])"
+            expect(f"--{option} of {verb} stands in {', '.join(near) if len(near) < 3 else 'doc/'}",
+                   option == "help" or any(re.search(names, pages[name]) for name in near))
+
+
+def check_groups():
+    """Where options are grouped, all of them are."""
+    for verb in verbs():
+        _, more, rest = run(verb, "--help").stdout.partition("\nmore:\n")
+        expect(f"{verb} --help has no options beside its groups",
+               not more or set(re.findall(r"^  (?:-\w, )?--([a-z0-9-]+)", rest, re.M)) <= {"help"})
 
 
 def check_plan():
@@ -260,7 +281,7 @@ def check_doctor_of_ranks():
 
 for check in (check_frame, check_shape, check_lists, check_completion, check_parts, check_lint,
               check_threads, check_unset, check_plot,
-              check_rhythm, check_no_tests, check_places, check_verbs, check_plan,
+              check_rhythm, check_no_tests, check_places, check_verbs, check_pages, check_groups, check_plan,
               check_doctor, check_doctor_of_ranks):
     check()
 sys.exit(1 if FAILURES else 0)
