@@ -34,7 +34,8 @@ static void say_weights(maker *m)
     static const char *const biases[] = {"", "", "", " bias=0.125", " nobias"};
     static const char *const inits[] = {
         "", "", "", " init=xavier", " init=he", " init=gaussian std=0.25"};
-    say(m, "%s%s", ONE_OF(m, biases), ONE_OF(m, inits));
+    static const char *const precisions[] = {"", "", "", "", "", "", " precision=fp32"};
+    say(m, "%s%s%s", ONE_OF(m, biases), ONE_OF(m, inits), ONE_OF(m, precisions));
     say_tuning(m);
 }
 

@@ -1,5 +1,6 @@
 /* Random nets: the losses and gradients of the plain reference, and the same bits with every
- * instruction set, number of threads, workers and passes, split and size of caches.
+ * instruction set, number of threads, workers and passes, split and size of caches; then the same
+ * bits again where all layers that can round what they multiply to bf16.
  *
  *     test_random [--seed N] [--seconds S | --count N] [--print]
  *
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "agree.h"
+#include "nn/kinds/kind.h"
 #include "nn/passes.h"
 #include "plan/plan.h"
 #include "random_net.h"
@@ -91,6 +93,7 @@ typedef struct trials {
     double seconds;
     int count; /* 0: as many as fit into the seconds */
     bool print;
+    bool rounds;
     bool busy; /* with this seed and net; and with this variant, unless it has no workers yet */
     uint64_t seed;
     random_net net;
@@ -124,13 +127,36 @@ static double check_numbers(const batch *b, const whole *all)
     return worst;
 }
 
+/* More layers than a run would let. How many? */
+static int round_all(const batch *b)
+{
+    int count = 0;
+    for (int i = 0; i < b->net->layer_count; i++) {
+        tutti_layer *layer = &b->net->layers[i];
+        if (!layer->kind->may_round || !layer->kind->may_round(layer)) continue;
+        layer->precision = TUTTI_IN_BF16;
+        count++;
+    }
+    return count;
+}
+
 static void try_net(trials *t)
 {
     batch b = make_batch(t->net.text);
-    whole all = make_whole(&b, &b.options);
+    whole all = make_whole(&b, &b.options), rounded;
     const double worst = check_numbers(&b, &all);
+    t->rounds = false;
     check_bits(t, &b, &all);
-    printf("%d layers, errors up to %.2f of what is allowed\n", t->net.layer_count, worst);
+    t->rounds = true;
+    const int rounding = round_all(&b);
+    if (rounding) {
+        t->variant = (variant){0};
+        rounded = make_whole(&b, &b.options);
+        check_bits(t, &b, &rounded);
+        free_whole(&rounded);
+    }
+    printf("%d layers, errors up to %.2f of what is allowed; %d round\n", t->net.layer_count, worst,
+           rounding);
     free_whole(&all);
     free_batch(&b);
 }
@@ -157,7 +183,7 @@ static int explain(void **state)
     const trials *t = *state;
     const variant *v = &t->variant;
     if (!t->busy) return 0;
-    printf("\n%s", t->net.text);
+    printf("\n%s%s", t->net.text, t->rounds ? "# where layers round to bf16\n" : "");
     if (v->workers) {
         printf("with %s kernels, %d workers of %d threads, micro-batch %d, %d late layers, caches "
                "of %zu, groups",

@@ -275,6 +275,32 @@ def check_frozen(folder):
     yield "frozen, resumed on 3 ranks", resumed
 
 
+def check_bf16(folder):
+    """Layers that round, wherever and by whatever they are computed."""
+    net = [str(NETS / "bf16.net"), "--data", "synthetic", "--grains", "8", "--steps", "4",
+           "--checkpoint-every", "2steps", "--eval-every", "2steps"]
+    one = train(folder / "bf16", 1, *net, "--threads", "1")
+    groups = plan_file(folder, "fc6 hybrid groups=2\nfc8 model\nfc9 hybrid groups=2")
+    cases = [(1, isa, ["--threads", "2"]) for isa in runs.rows(TUTTI)]
+    cases += [(n, "", ["--threads", "1", "--plan", "data"]) for n in (2, 3, 4, 5, 7, 8)]
+    cases += [(2, "", ["--threads", "2", "--plan", "model"]), (3, "", ["--threads", "1", "--plan", "model"]),
+              (4, "", ["--threads", "1", "--plan", groups]), (1, "", ["--micro-batch", "5"]),
+              (3, runs.rows(TUTTI)[0], ["--threads", "1", "--micro-batch", "10"]),
+              (2, "", ["--threads", "1", "--plan", "model", "--micro-batch", "5"])]
+    for ranks, isa, extra in cases:
+        def run(ranks=ranks, isa=isa, extra=extra):
+            same(one, train(folder / "bf16-other", ranks, *net, *extra, "--overwrite",
+                            env={"TUTTI_ISA": isa} if isa else {}))
+        yield f"bf16, {ranks} ranks {isa} {' '.join(extra).replace(str(folder), '')}", run
+
+    def resumed():
+        run = folder / "bf16-resumed"
+        run.mkdir()
+        shutil.copytree(one / "step_00000002", run / "step_00000002")
+        same(one, train(run, 3, *net, "--threads", "1", "--plan", "model", "--resume", "auto"), metrics=False)
+    yield "bf16, resumed on 3 ranks", resumed
+
+
 def steps_of(run):
     """The bytes of every file of every checkpoint."""
     return {path.relative_to(run): path.read_bytes() for path in sorted(run.glob("step_*/*"))}
@@ -390,7 +416,8 @@ def main():
         folder = pathlib.Path(name)
         groups = [check_matrix(folder, [*SMALL, "--steps", "6", "--eval-every", "3steps"]),
                   check_channels(folder), check_clipping(folder), check_optimizers(folder),
-                  check_batchnorm(folder), check_frozen(folder), check_resume(folder), check_checkpoints(folder),
+                  check_batchnorm(folder), check_frozen(folder), check_bf16(folder),
+                  check_resume(folder), check_checkpoints(folder),
                   check_complaints(folder), check_trace(folder)]
         if FULL:
             groups.append(full_nets(folder))

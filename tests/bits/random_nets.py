@@ -48,6 +48,8 @@ def common_options(dice):
                "--eval-every", dice.choice(("never", "2steps"))]
     if dice.random() < 0.2:
         options += ["--clip", "0.5"]
+    if dice.random() < 0.4:
+        options += ["--precision", "bf16"]
     return options + dice.choice(([], ["--nesterov"]) if "0.9" in options else ([],))
 
 
