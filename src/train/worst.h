@@ -1,5 +1,5 @@
-/* The samples that an evaluation found worst, by their loss: what people look at first, for they are
- * hard, odd, or labelled wrongly. The same ones for any number of ranks. */
+/* The samples that an evaluation found worst, by their loss: what people look at first, for they
+ * are hard, odd, or labelled wrongly. The same ones for any number of ranks. */
 #ifndef TUTTI_TRAIN_WORST_H
 #define TUTTI_TRAIN_WORST_H
 
