@@ -23,9 +23,10 @@ That comparison is blind where a function has a kink: a ReLU's input of 1e-8 may
 elsewhere, both rightly, and a gradient then goes another way, which no rounding bounds. Of the
 millions of inputs of a deep net some always are that close to zero. So before the comparison biases
 are shifted a little, each by what keeps all inputs of its channel farthest from the kinks behind it
-(Settling): a thousand times the rounding. What may still fall differently is a maximum of two values
-that are equal but for rounding: up to DRAWS draws of weights and samples are tried, and their number
-is shown. doc/TORCHVISION.md has what was found.
+(Settling): a thousand times the rounding. A maximum of two values that are equal but for rounding is
+such a kink, too: where a pooling window has one, the weights of its channel are moved until none has.
+Up to DRAWS draws of weights and samples are tried, and their number is shown. doc/TORCHVISION.md has
+what was found.
 
 Dropout and stochastic depth are off. The nets of the zoo (models/) must do the same with torchvision's
 own state dict, and what they leave must go back into torchvision's module (strict=True); GoogLeNet's
@@ -71,13 +72,19 @@ ZOO = {
 
 
 class Settling(TorchFunctionMode):
-    """While a module runs: moves the bias before each kinked function by up to REACH deviations."""
+    """While a module runs: moves the bias before each kinked function by up to REACH deviations, and
+    the weights before a pool where its two largest values are less than APART deviations apart."""
 
-    REACH, TRIES = 0.25, 255
+    REACH, TRIES, APART, ROUNDS = 0.25, 255, 1e-5, 20
     KINKS = {F.relu: [0], torch.relu: [0], F.relu6: [0, 6], F.hardtanh: [0, 6],
              F.hardswish: [-3, 3], F.hardsigmoid: [-3, 3]}
     BIASED = {F.batch_norm: 4, F.conv2d: 2, torch.conv2d: 2, F.linear: 2}  # where the bias stands
+    CONVOLUTIONS = (F.conv2d, torch.conv2d)
     bias = None  # the one before
+
+    def __init__(self, shifts):
+        super().__init__()
+        self.shifts, self.ties = shifts, 0  # of each bias by how much; channels with a tie
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -87,10 +94,42 @@ class Settling(TorchFunctionMode):
             if given is not None:
                 self.bias = given
         if function in self.KINKS:
-            shift = self.shift(args[0], self.KINKS[function])
-            self.bias.data += shift
-            args[0].data += shift.view(-1, *[1] * (args[0].dim() - 2))
-        return function(*args, **kwargs)
+            moved = self.shifts.get(self.bias, torch.zeros_like(self.bias))
+            view = [-1, *[1] * (args[0].dim() - 2)]
+            shift = self.shift(args[0] - moved.view(view), self.KINKS[function])
+            self.shifts[self.bias] = shift
+            self.bias.data += shift - moved
+            args[0].data += (shift - moved).view(view)
+        if getattr(function, "__name__", "") == "max_pool2d":
+            self.part(*args[:4], **kwargs)
+        result = function(*args, **kwargs)
+        if function in self.CONVOLUTIONS:
+            result.made_by = [args[1] if len(args) > 1 else kwargs["weight"]]
+        elif isinstance(result, torch.Tensor):  # those of what it reads
+            parts = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
+            result.made_by = [w for part in parts for w in getattr(part, "made_by", [])]
+        return result
+
+    def part(self, inputs, kernel_size, stride=None, padding=0, **_):
+        kernel, step, pad = (size if isinstance(size, int) else size[0]
+                             for size in (kernel_size, stride or kernel_size, padding))
+        n, channels = inputs.shape[:2]
+        planes = F.pad(inputs.flatten(0, 1)[:, None], (pad, pad + step) * 2)  # also with ceil
+        largest = F.unfold(planes, kernel, stride=step).topk(2, 1).values.view(n, channels, 2, -1)
+        near = (largest[:, :, 0] - largest[:, :, 1] < self.APART * inputs.std()) & (largest[:, :, 1] > 0)
+        tied = near.any(2).any(0)
+        self.ties += int(tied.sum())
+        for weight, own in zip(inputs.made_by, tied.split([len(w) for w in inputs.made_by])):
+            weight.data[own] += torch.randn_like(weight)[own] * weight.std() / 10
+
+    @classmethod
+    def settle(cls, module, samples):
+        shifts = {}
+        for _ in range(cls.ROUNDS):
+            with cls(shifts) as settling:
+                module(samples)
+            if not settling.ties:
+                break
 
     def shift(self, inputs, kinks):
         """Of each channel, that which leaves the widest margin."""
@@ -157,8 +196,8 @@ class Case:
             self.text, self.tensors = torch_to_net.convert(self.module, self.samples.shape[1:])
         still(self.module)
         randomise(self.module)
-        with torch.no_grad(), Settling():
-            self.module.train()(self.samples)
+        with torch.no_grad():
+            Settling.settle(self.module.train(), self.samples)
         randomise_running(self.module)
         with torch.no_grad():
             calm(self.module, self.samples)

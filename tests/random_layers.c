@@ -116,6 +116,16 @@ static bool is_pointwise(const random_window *w)
     return w->kernel[0] * w->kernel[1] * w->stride[0] * w->stride[1] == 1 && pads == 0;
 }
 
+/* Winograd's are for 3x3 kernels at stride 1. */
+static void say_algorithm(maker *m, const random_window *w, int groups, bool may_transform)
+{
+    static const char *const words[] = {"direct", "auto", "winograd-2x2", "winograd-4x4"};
+    const bool three = w->kernel[0] == 3 && w->kernel[1] == 3;
+    const int steps = w->stride[0] * w->stride[1] * w->dilation[0] * w->dilation[1];
+    const bool any = may_transform && three && steps == 1 && groups == 1;
+    if (any || one_in(m, 6)) say(m, " algorithm=%s", words[below(m, any ? 4 : 2)]);
+}
+
 static bool make_conv(maker *m, int from)
 {
     const random_layer in = *value_at(m, from);
@@ -141,6 +151,7 @@ static bool make_conv(maker *m, int from)
     if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
     if (groups > 1) say(m, " groups=%d", groups);
     else if (is_pointwise(&w) && one_in(m, 2)) say(m, " linear");
+    say_algorithm(m, &w, groups, from > 0 || in.c >= 16); /* not of images of few channels */
     say_activation(m);
     say_weights(m);
     end(m, from);
@@ -176,6 +187,7 @@ static bool make_deconv(maker *m, int from)
     if (more[0] + more[1] > 0) say_pair(m, "output-pad", more);
     if (w.dilation[0] * w.dilation[1] > 1) say_pair(m, "dilation", w.dilation);
     if (groups > 1) say(m, " groups=%d", groups);
+    say_algorithm(m, &w, groups, true);
     say_activation(m);
     say_weights(m);
     end(m, from);

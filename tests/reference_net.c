@@ -188,6 +188,7 @@ static void read_option(const reference_net *net, const char *word, op *o, const
     if (read_real(word, "lr", &ignored)) return;
     if (!strncmp(word, "init=", 5) || !strcmp(word, "linear")) return;
     if (!strcmp(word, "precision=fp32")) return;
+    if (!strncmp(word, "algorithm=", 10)) return;
     if (read_pair(word, "groups", pair)) o->groups = pair[0];
     else if (read_pair(word, "first", pair)) o->first = pair[0];
     else if (read_pair(word, "end", pair)) o->end = pair[0];

@@ -1,7 +1,7 @@
-/* Sums of two layers, the end of a residual branch: where the later one, a normalisation that nobody
- * else reads, can add the earlier one's output in its own pass, the sum costs no pass of its own: its
- * output is not written and read once more. The bits are the same, for what is added is rounded
- * before. */
+/* Sums of two layers, the end of a residual branch: where the later one, a normalisation that
+ * nobody else reads, can add the earlier one's output in its own pass, the sum costs no pass of its
+ * own: its output is not written and read once more. The bits are the same, for what is added is
+ * rounded before. */
 #include "nn/unit.h"
 
 static bool is_plain_or_gate(const tutti_layer *layer)
