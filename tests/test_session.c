@@ -14,11 +14,22 @@
 #include <tutti/session.h>
 #include "scratch.h"
 
-enum { SAMPLES = 64, BATCH = 16, STEPS = 9, C = 3, H = 8, W = 8, VALUES = C * H * W, CLASSES = 5 };
+enum {
+    SAMPLES = 64,
+    BATCH = 16,
+    STEPS = 9,
+    C = 3,
+    H = 8,
+    W = 8,
+    VALUES = C * H * W,
+    HIDDEN = 24,
+    CLASSES = 5
+};
 
 static const char net[] = "input 3 8 8\n"
                           "c1 conv 20 kernel=3 pad=1 nobias\n"
                           "n1 batchnorm group=8 relu\n"
+                          "f1 fc 24 relu\n" /* HIDDEN; it may round */
                           "d1 dropout 0.2\n"
                           "f2 fc 5\n"
                           "l softmax\n";
@@ -111,6 +122,7 @@ static void steps_are_those_of_train(void **state)
             f.own.number = TUTTI_BYTE;
             f.arrays.samples[0] = f.arrays.samples[1] = f.bytes;
             f.arrays.bytes = VALUES;
+            o.precision = "bf16";
         }
         const float mean[] = {0.5f, 0.25f, 0.125f}, std[] = {1, 2, 3};
         f.own.mean = mean, f.own.std = std, f.own.means = 3;
@@ -256,7 +268,7 @@ static void parameters_are_read_and_written_by_name(void **state)
 {
     fixture f;
     take_copy(&f, *state);
-    float weights[CLASSES * 20 * H * W], again[CLASSES * 20 * H * W];
+    float weights[CLASSES * HIDDEN], again[CLASSES * HIDDEN];
     f.own.read = NULL;
     const tutti_train_options o = usual(&f);
     tutti_session *s = session_of(&o);

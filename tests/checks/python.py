@@ -26,10 +26,12 @@ NET = """tutti net 1
 input 3 8 8
 c1 conv 16 kernel=3 pad=1 nobias
 n1 batchnorm relu
+f1 fc 32 relu
 f2 fc 5
 loss softmax
 """
-OPTIONS = {"batch_size": 16, "lr": 0.05, "optimizer": "sgd,momentum=0.9", "seed": 3}
+OPTIONS = {"batch_size": 16, "lr": 0.05, "optimizer": "sgd,momentum=0.9", "seed": 3,
+           "precision": "bf16"}
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
 failures = []
 
@@ -179,6 +181,9 @@ def check_refusals(net, x, y):
     raises("samples of another shape", tutti.Error,
            lambda: train(str(net), (x[:, :2].astype("f4"), y), **OPTIONS), "the net takes 3")
     raises("a wrong net", tutti.Error, lambda: tutti.Net("input 3\nf fx 3\n"), "did you mean 'fc'")
+    precisions = [layer.precision for layer in tutti.Net(str(net), "bf16").layers]
+    expect("a net knows its precision", precisions == ["fp32", "", "bf16", "fp32", ""], precisions)
+    raises("a wrong precision", tutti.Error, lambda: tutti.Net(str(net), "fp16"), "not 'fp16'")
     raises("a checkpoint that is not there", FileNotFoundError,
            lambda: tutti.load_checkpoint("/nowhere"), "/nowhere")
     with tutti.Model(str(net), **OPTIONS) as model:
@@ -194,7 +199,7 @@ import numpy as np
 import tutti
 folder, net, kind = sys.argv[1:]
 x, y = np.load(folder + "/x.npy"), np.load(folder + "/y.npy")
-options = dict(batch_size=16, lr=0.05, optimizer="sgd,momentum=0.9", seed=3)
+options = dict(batch_size=16, lr=0.05, optimizer="sgd,momentum=0.9", seed=3, precision="bf16")
 comm = None
 if kind == "mpi4py":
     from mpi4py import MPI
