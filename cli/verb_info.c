@@ -251,6 +251,8 @@ static int run(const cli_call *call)
     tutti_net *net = NULL;
     if (*o->freeze.joined && !o->net)
         return cli_misused(call, "--freeze %s needs NET, whose layers it names", o->freeze.joined);
+    if (o->precision && !o->net)
+        return cli_misused(call, "--precision %s needs NET, whose layers round", o->precision);
     tutti_status s = o->net ? tutti_net_load(&net, o->net) : print_known(o->json);
     if (s == TUTTI_OK && net) s = tutti_net_freeze(net, o->freeze.joined);
     if (s == TUTTI_OK && net) s = tutti_net_set_precision(net, o->precision);
