@@ -21,6 +21,11 @@ static bool has_avx512(void)
            SUPPORTS("avx512vl");
 }
 
+static bool has_avx512_bf16(void)
+{
+    return has_avx512() && SUPPORTS("avx512bf16");
+}
+
 static const struct {
     unsigned bit;
     const char *name;
@@ -28,6 +33,7 @@ static const struct {
 } features[] = {
     {TUTTI_CPU_AVX2, "AVX2 with FMA", has_avx2},
     {TUTTI_CPU_AVX512, "AVX-512 (F, BW, DQ, VL)", has_avx512},
+    {TUTTI_CPU_AVX512_BF16, "AVX512_BF16", has_avx512_bf16},
 };
 enum { FEATURES = sizeof features / sizeof *features };
 

@@ -4,8 +4,9 @@
 #define TUTTI_BASE_CPU_H
 
 enum {
-    TUTTI_CPU_AVX2 = 1 << 0,   /* AVX2 and FMA, and the system saves their registers */
-    TUTTI_CPU_AVX512 = 1 << 1, /* AVX-512 F, BW, DQ and VL, likewise */
+    TUTTI_CPU_AVX2 = 1 << 0,        /* AVX2 and FMA, and the system saves their registers */
+    TUTTI_CPU_AVX512 = 1 << 1,      /* AVX-512 F, BW, DQ and VL, likewise */
+    TUTTI_CPU_AVX512_BF16 = 1 << 2, /* that and its instructions for bf16 */
 };
 
 /* The TUTTI_CPU_ bits of this machine. */

@@ -26,6 +26,7 @@ typedef struct tutti_kernels {
     const struct tutti_conv_kernels *conv; /* conv_kernels.h */
     const struct tutti_fc_kernels *fc;     /* fc_kernels.h */
     const struct tutti_ops_kernels *ops;   /* ops_kernels.h */
+    const struct tutti_bf16_kernels *bf16; /* bf16_kernels.h */
 } tutti_kernels;
 
 /* All rows of this build, from plain C upwards, then NULL. */

@@ -12,7 +12,8 @@ import sys
 ISA_FLAG = re.compile(r"^-m(arch|tune|cpu|avx|fma|sse|bmi|prefer-vector)")
 BODY = re.compile(r"libkernel_\w+\.a\.p/\w+_tmpl\.c\.o$")
 # what stands in a disassembly: the flag without which it must not
-NEEDED_FLAG = {r"%zmm|%k[1-7]": "-mavx512f", r"%ymm": "-mavx2", r"\tv[a-z]+\d*[ps][sd] ": "-mavx2"}
+NEEDED_FLAG = {r"%zmm|%k[1-7]": "-mavx512f", r"%ymm": "-mavx2", r"\tv[a-z]+\d*[ps][sd] ": "-mavx2",
+               r"\tvdpbf16ps|\tvcvtne2?ps2bf16": "-mavx512bf16"}
 # words of one architecture, and where they may stand
 WORDS = re.compile(r"__x86_64__|__SSE|__AVX|__aarch64__|__ARM|ia32|immintrin|arm_neon|\b_mm\d*_|"
                    r'"[+=]?[vxw]"\(')

@@ -101,3 +101,4 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 
 #include "kernel/isa/avx2_int.h"
 #include "kernel/isa/avx2_tiles.h"
+#include "kernel/isa/avx2_bf16.h"

@@ -17,4 +17,6 @@
 #define FC_SWEEP_HELD       8
 #define FC_FEW              8
 
+#define BF16_TILES(X) X(1, 2)
+
 enum { TOGETHER = 2, FMA_CHAINS = 12 };

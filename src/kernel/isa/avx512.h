@@ -122,3 +122,4 @@ static inline __attribute__((always_inline)) void vf_transpose(vf v[VLEN])
 
 #include "kernel/isa/avx512_int.h"
 #include "kernel/isa/avx512_tiles.h"
+#include "kernel/isa/avx512_bf16.h"

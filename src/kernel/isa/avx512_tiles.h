@@ -37,6 +37,10 @@
 #define FC_SWEEP_SAMPLES 8
 #define FC_SWEEP_HELD    16
 
+/* Products of bf16, X(panels, rows): 'panels' blocks of 16 columns by up to 'rows' rows; even and
+ * odd chains and sums are all held. */
+#define BF16_TILES(X) X(1, 8) X(2, 4)
+
 /* Backward-data with inputs in lanes, of up to FC_FEW samples; 0: there is none. */
 #define FC_FEW 8
 

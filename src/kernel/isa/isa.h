@@ -9,6 +9,11 @@
 #define NAME_PASTE(name, isa)  tutti_##name##_##isa
 #define NAME_EXPAND(name, isa) NAME_PASTE(name, isa)
 #define NAME(name)             NAME_EXPAND(name, ISA)
+/* What a row does not compile itself it has from the one it is LIKE. */
+#ifndef LIKE
+#define LIKE ISA
+#endif
+#define LIKE_NAME(name) NAME_EXPAND(name, LIKE)
 
 /* gcc 12 keeps an array of accumulators in registers only when the function is inlined and every
  * loop over the array is unrolled; else each one goes to the stack and back (42 instead of 113

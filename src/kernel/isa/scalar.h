@@ -85,3 +85,4 @@ static inline void vf_transpose(vf v[VLEN])
 
 #include "kernel/isa/scalar_int.h"
 #include "kernel/isa/scalar_tiles.h"
+#include "kernel/isa/scalar_bf16.h"

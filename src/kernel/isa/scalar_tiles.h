@@ -16,4 +16,6 @@
 #define FC_SWEEP_SAMPLES    0
 #define FC_FEW              0
 
+#define BF16_TILES(X) X(1, 1)
+
 enum { TOGETHER = 2, FMA_CHAINS = 12 };

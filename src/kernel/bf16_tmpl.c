@@ -1,0 +1,269 @@
+/* Products of bf16, and the forms their operands take; see bf16_kernels.h.
+ *
+ * A tile of the result is rows by panels of 16 columns. Its even chains, odd chains and sums so far
+ * are all in registers; a slot takes one load for each vector of columns and one broadcast for each
+ * row. Blocks of 32 terms, nearly all of them, are unrolled. */
+#include "kernel/isa/isa.h"
+
+#include <string.h>
+
+#include "base/share.h"
+#include "kernel/bf16_kernels.h"
+
+enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
+
+/* The largest of the list: a union is as large as its largest member. */
+#define PANELS_OF(panels, rows) char panels_##panels[panels];
+#define ROWS_OF(panels, rows)   char rows_##rows[rows];
+enum {
+    PANELS = sizeof(union {BF16_TILES(PANELS_OF)}),
+    ROWS = sizeof(union {BF16_TILES(ROWS_OF)}),
+    TILE = 8 * VECS, /* the most vectors of any */
+};
+
+/* ---- products ---- */
+
+/* One slot: each row's two terms, with those of all columns. */
+INLINE void add_slot(vf *chain, int rows, int panels, const tutti_bf16 *a, ptrdiff_t a_row,
+                     const tutti_bf16 *b, size_t b_panel)
+{
+    vh column[PANELS * VECS];
+    UNROLL(16)
+    for (int v = 0; v < panels * VECS; v++)
+        column[v] = vh_load(b + (v / VECS) * b_panel + v % VECS * 2 * VLEN);
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        const vh row = vh_set1(a + r * a_row);
+        UNROLL(16)
+        for (int v = 0; v < panels * VECS; v++) {
+            vf *to = &chain[r * panels * VECS + v];
+            *to = vh_dot(*to, row, column[v]);
+        }
+    }
+}
+
+INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_bf16_product *job,
+                      const tutti_bf16_block *block, const tutti_bf16 *a, const tutti_bf16 *b)
+{
+    enum { ODD = TUTTI_BF16_SLOTS * TUTTI_BF16_LINE };
+    const ptrdiff_t step = backward ? -2 : 2, a_row = job->a_row;
+    const size_t b_panel = job->b_panel;
+    const tutti_bf16 *even = a + block->even, *odd = a + block->odd;
+    vf chain[2][TILE];
+    UNROLL(32)
+    for (int i = 0; i < rows * panels * VECS; i++) chain[0][i] = chain[1][i] = vf_zero();
+    if (block->slots == TUTTI_BF16_SLOTS) {
+        UNROLL(8)
+        for (int s = 0; s < TUTTI_BF16_SLOTS; s++) {
+            const tutti_bf16 *line = b + s * TUTTI_BF16_LINE;
+            add_slot(chain[0], rows, panels, even + s * step, a_row, line, b_panel);
+            add_slot(chain[1], rows, panels, odd + s * step, a_row, line + ODD, b_panel);
+        }
+    } else {
+        for (int s = 0; s < block->slots; s++) {
+            add_slot(chain[0], rows, panels, even, a_row, b, b_panel);
+            add_slot(chain[1], rows, panels, odd, a_row, b + ODD, b_panel);
+            even += step;
+            odd += step;
+            b += TUTTI_BF16_LINE;
+        }
+    }
+    UNROLL(32)
+    for (int i = 0; i < rows * panels * VECS; i++)
+        sum[i] = vf_add_flushed(sum[i], vf_add_flushed(chain[0][i], chain[1][i]));
+}
+
+INLINE void start(vf *sum, int rows, int panels, const tutti_bf16_product *job, int row)
+{
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(16)
+        for (int v = 0; v < panels * VECS; v++) {
+            const float *from = job->from + (row + r) * job->from_row +
+                                (v / VECS) * job->from_panel + v % VECS * VLEN;
+            sum[r * panels * VECS + v] = job->from ? vf_load(from) : vf_zero();
+        }
+    }
+}
+
+INLINE void end(const vf *sum, int rows, int panels, const tutti_bf16_product *job, int row)
+{
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(16)
+        for (int v = 0; v < panels * VECS; v++) {
+            vf x = sum[r * panels * VECS + v];
+            if (job->bias) x = vf_add_flushed(x, vf_load(job->bias + v * VLEN));
+            if (job->relu) x = vf_max(vf_zero(), x);
+            vf_store(job->to + (row + r) * job->to_row + (v / VECS) * job->to_panel +
+                         v % VECS * VLEN,
+                     x);
+        }
+    }
+}
+
+/* The sums that the tile after this one starts with. */
+INLINE void fetch_sums(const tutti_bf16_product *job, int row, int rows, int panels)
+{
+    if (!job->from || row + rows > job->rows) return;
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(4)
+        for (int p = 0; p < panels; p++)
+            __builtin_prefetch(job->from + (row + r) * job->from_row + p * job->from_panel, 0, 3);
+    }
+}
+
+INLINE void tile(const tutti_bf16_product *job, int row, int rows, int panels, bool backward)
+{
+    vf sum[TILE];
+    const tutti_bf16 *a = job->a + row * job->a_row, *b = job->b;
+    start(sum, rows, panels, job, row);
+    fetch_sums(job, row + rows, rows, panels);
+    for (int k = 0; k < job->count; k++, b += job->b_block)
+        add_block(sum, rows, panels, backward, job, &job->block[k], a, b);
+    end(sum, rows, panels, job, row);
+}
+
+typedef void tile_fn(const tutti_bf16_product *job, int row);
+#define TILES(panels, rows)                                                        \
+    static void forward_##rows##x##panels(const tutti_bf16_product *job, int row)  \
+    {                                                                              \
+        tile(job, row, rows, panels, false);                                       \
+    }                                                                              \
+    static void backward_##rows##x##panels(const tutti_bf16_product *job, int row) \
+    {                                                                              \
+        tile(job, row, rows, panels, true);                                        \
+    }
+#define FORWARD(panels, rows)      [panels][rows] = forward_##rows##x##panels,
+#define BACKWARD(panels, rows)     [panels][rows] = backward_##rows##x##panels,
+#define HEIGHT(panels, rows)       [panels] = rows,
+#define ALL_TILES(panels, rows)    UP_TO_##rows(TILES, panels)
+#define ALL_FORWARD(panels, rows)  UP_TO_##rows(FORWARD, panels)
+#define ALL_BACKWARD(panels, rows) UP_TO_##rows(BACKWARD, panels)
+
+BF16_TILES(ALL_TILES)
+static tile_fn *const tiles[2][PANELS + 1][ROWS + 1] = {{BF16_TILES(ALL_FORWARD)},
+                                                        {BF16_TILES(ALL_BACKWARD)}};
+static const int heights[PANELS + 1] = {BF16_TILES(HEIGHT)};
+
+/* Tiles of equal height rather than a small last one. */
+static void product(const tutti_bf16_product *job)
+{
+    const unsigned before = vf_flush_begin();
+    const int height = heights[job->panels], count = (job->rows + height - 1) / height;
+    tile_fn *const *fit = tiles[job->backward][job->panels];
+    const char *fetch = job->fetch;
+    size_t fetched = 0;
+    for (int t = 0; t < count; t++) {
+        const int first = tutti_share_begin(job->rows, count, t);
+        const int last = tutti_share_begin(job->rows, count, t + 1);
+        const size_t until = fetch ? job->fetch_bytes / (size_t)count * (size_t)(t + 1) : 0;
+        for (; fetched < until; fetched += 64) __builtin_prefetch(fetch + fetched, 0, 2);
+        fit[last - first](job, first);
+    }
+    vf_flush_end(before);
+}
+
+/* ---- forms ---- */
+
+static void rows(int count, int terms, const float *from, size_t from_row, size_t from_half,
+                 tutti_bf16 *to, size_t to_row)
+{
+    static const float none[TUTTI_BLOCK] = {0};
+    const bool whole = terms > TUTTI_BLOCK;
+    for (int r = 0; r < count; r++, from += from_row, to += to_row)
+        vi_store_row(to, from, whole ? from + from_half : none);
+}
+
+/* Lane vector v of a term's 16 columns; zeros after the last term. */
+INLINE vf columns_of(int k, int terms, const float *from, size_t from_term, size_t from_half, int v)
+{
+    if (k >= terms) return vf_zero();
+    return vf_load(from + (k / TUTTI_BLOCK) * from_half + (k % TUTTI_BLOCK) * from_term + v * VLEN);
+}
+
+static void panel(int terms, const float *from, size_t from_term, size_t from_half, tutti_bf16 *to)
+{
+    const int slots = tutti_bf16_slots(terms);
+    for (int chain = 0; chain < 2; chain++)
+        for (int s = 0; s < slots; s++) {
+            const int high = 4 * s + chain, low = high + 2;
+            tutti_bf16 *line = to + (chain * TUTTI_BF16_SLOTS + s) * TUTTI_BF16_LINE;
+            UNROLL(16)
+            for (int v = 0; v < VECS; v++)
+                vi_store_pairs(line + v * 2 * VLEN,
+                               vi_pair(columns_of(high, terms, from, from_term, from_half, v),
+                                       columns_of(low, terms, from, from_term, from_half, v)));
+        }
+}
+
+/* Slots [16][16] to where rows become columns. */
+INLINE void transpose(const tutti_bf16 *from, size_t from_row, tutti_bf16 *to, size_t to_row)
+{
+    for (int i = 0; i < TUTTI_BLOCK; i += VLEN)
+        for (int j = 0; j < TUTTI_BLOCK; j += VLEN) {
+            vf square[VLEN];
+            UNROLL(16)
+            for (int r = 0; r < VLEN; r++)
+                square[r] = vf_of_bits(vi_load_pairs(from + (i + r) * from_row + 2 * j));
+            vf_transpose(square);
+            UNROLL(16)
+            for (int r = 0; r < VLEN; r++)
+                vi_store_pairs(to + (j + r) * to_row + 2 * i, vi_of_bits(square[r]));
+        }
+}
+
+static void turned_rows(int terms, const float *from, size_t from_term, size_t from_half,
+                        tutti_bf16 *to, size_t to_row)
+{
+    tutti_bf16 slots[TUTTI_BF16_PANEL];
+    if (terms < TUTTI_BF16_TERMS) memset(slots, 0, sizeof slots);
+    panel(terms, from, from_term, from_half, slots);
+    transpose(slots, TUTTI_BF16_LINE, to, to_row);
+}
+
+static void turned_panel(int columns, int terms, const float *from, size_t from_row,
+                         size_t from_half, tutti_bf16 *to)
+{
+    tutti_bf16 slots[TUTTI_BF16_PANEL];
+    if (columns < TUTTI_BLOCK) memset(slots, 0, sizeof slots);
+    rows(columns, terms, from, from_row, from_half, slots, TUTTI_BF16_TERMS);
+    transpose(slots, TUTTI_BF16_TERMS, to, TUTTI_BF16_LINE);
+}
+
+/* ---- the machine's limit ---- */
+
+static double rounds(long count, float *sink)
+{
+    static const tutti_bf16 some[2 * VLEN] = {0x3f80, 0x3f00}; /* 1, 0.5 */
+    const vh x = vh_load(some);
+    vf chain[FMA_CHAINS];
+    UNROLL(24)
+    for (int i = 0; i < FMA_CHAINS; i++) chain[i] = vf_zero();
+    for (long r = 0; r < count; r++) {
+        UNROLL(24)
+        for (int i = 0; i < FMA_CHAINS; i++) {
+            chain[i] = vh_dot(chain[i], x, x);
+            HOLD(chain[i]); /* no round may be folded away */
+        }
+    }
+    vf sum = vf_zero();
+    UNROLL(24)
+    for (int i = 0; i < FMA_CHAINS; i++) sum = vf_add(sum, chain[i]);
+    float lanes[VLEN];
+    vf_store(lanes, sum);
+    *sink = lanes[0];
+    return 4.0 * VLEN * FMA_CHAINS * (double)count;
+}
+
+extern const tutti_bf16_kernels NAME(bf16);
+const tutti_bf16_kernels NAME(bf16) = {
+    .panels = PANELS,
+    .product = product,
+    .rows = rows,
+    .panel = panel,
+    .turned_rows = turned_rows,
+    .turned_panel = turned_panel,
+    .rounds = rounds,
+};
