@@ -9,7 +9,12 @@
 #include "comm/agree.h"
 #include "kernel/table.h"
 
-enum { SENTENCE_BYTES = 240, CLOCK_TRIES = 8, LIST_BYTES = 120, VALUE_BYTES = 48 };
+enum {
+    SENTENCE_BYTES = 1024, /* as many as a message has */
+    CLOCK_TRIES = 8,
+    LIST_BYTES = 120,
+    VALUE_BYTES = 48
+};
 
 /* Everybody's status and sentence, made once: an agreement may be part of every step; and when one
  * fails there may be no memory left, or ranks that have not created the same exchanges. */

@@ -1,7 +1,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
 #include "nn/parser.h"
@@ -43,13 +42,19 @@ static const struct {
     {"linear", "fc"},
     {"dense", "fc"},
     {"innerproduct", "fc"},
+    {"fullyconnected", "fc"},
     {"connected", "fc"},
+    {"conv1d", "conv"},
     {"conv2d", "conv"},
     {"convolution", "conv"},
     {"convolutional", "conv"},
+    {"depthwiseconv2d", "conv"},
+    {"convtranspose2d", "deconv"},
+    {"conv2dtranspose", "deconv"},
     {"bn", "batchnorm"},
     {"batchnorm2d", "batchnorm"},
     {"batchnormalization", "batchnorm"},
+    {"instancenorm2d", "groupnorm"},
     {"maxpool2d", "maxpool"},
     {"maxpooling2d", "maxpool"},
     {"avgpool2d", "avgpool"},
@@ -59,24 +64,37 @@ static const struct {
     {"residual", "add"},
     {"shortcut", "add"},
     {"eltwise", "add"},
+    {"multiply", "mul"},
     {"cat", "concat"},
     {"route", "concat"},
     {"crossentropy", "softmax"},
     {"crossentropyloss", "softmax"},
+    {"logsoftmax", "softmax"},
+    {"bcewithlogitsloss", "bce"},
+    {"smoothl1loss", "huber"},
+    {"interpolate", "upsample"},
     {"swish", "silu"},
     {"localresponsenorm", "lrn"},
     {"droppath", "stochasticdepth"},
     {"channelshuffle", "shuffle"},
 };
 
+/* Small and large letters are alike, and "batch_norm" is "batchnorm". */
 static bool is_called(tutti_word word, const char *name)
 {
-    return (size_t)word.length == strlen(name) && !strncasecmp(word.start, name, strlen(name));
+    for (int i = 0; i < word.length; i++)
+        if (word.start[i] != '_' && word.start[i] != '-' &&
+            tolower((unsigned char)word.start[i]) != *name++)
+            return false;
+    return !*name;
 }
 
-/* The kind that others call so, else the one that is written most like it. */
-const tutti_kind *tutti_parser_similar_kind(const tutti_parser *p, tutti_word word)
+/* The kind that others call so, else the one that is written most like it, if half of it is the
+ * same. */
+static const tutti_kind *similar(const tutti_parser *p, tutti_word word)
 {
+    for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
+        if (is_called(word, (*kind)->word)) return *kind;
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
         const char *ours = synonyms[i].ours;
         const tutti_kind *kind = tutti_parser_kind(p, (tutti_word){ours, (int)strlen(ours), 0, 0});
@@ -85,7 +103,26 @@ const tutti_kind *tutti_parser_similar_kind(const tutti_parser *p, tutti_word wo
     const tutti_kind *best = p->kinds[0];
     for (const tutti_kind *const *kind = p->kinds; *kind; kind++)
         if (distance(word, (*kind)->word) < distance(word, best->word)) best = *kind;
-    return best;
+    return 2 * distance(word, best->word) <= word.length ? best : NULL;
+}
+
+tutti_status tutti_parser_no_kind(const tutti_parser *p, tutti_word word)
+{
+    char all[512] = "";
+    const tutti_kind *meant = similar(p, word);
+    if (is_called(word, "flatten"))
+        return tutti_text_fail(p->text, word, "leave out '%.*s': an fc flattens what it gets",
+                               word.length, word.start);
+    if (meant)
+        return tutti_text_fail(p->text, word,
+                               "there is no kind of layer '%.*s'; did you mean '%s'?", word.length,
+                               word.start, meant->word);
+    for (const tutti_kind *const *kind = p->kinds; *kind; kind++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", (*kind)->word);
+    }
+    return tutti_text_fail(p->text, word, "there is no kind of layer '%.*s'; known: %s",
+                           word.length, word.start, all);
 }
 
 bool tutti_parser_is_activation(const tutti_parser *p, tutti_word word)

@@ -41,9 +41,7 @@ static tutti_status parse_kind(const parser *p, const tutti_kind **out)
     tutti_word word;
     TUTTI_TRY(tutti_text_need(p->text, &word, "a kind of layer, as in 'fc1 fc 10'"));
     *out = tutti_parser_kind(p, word);
-    if (*out) return TUTTI_OK;
-    return tutti_text_fail(p->text, word, "there is no kind of layer '%.*s'; did you mean '%s'?",
-                           word.length, word.start, tutti_parser_similar_kind(p, word)->word);
+    return *out ? TUTTI_OK : tutti_parser_no_kind(p, word);
 }
 
 /* ---- a layer ---- */

@@ -38,9 +38,11 @@ typedef struct tutti_parser {
 
 /* ---- names.c ---- */
 
-/* The kind of that word, NULL if there is none; and the one whose word is most like it. */
+/* The kind of that word, NULL if there is none. */
 const tutti_kind *tutti_parser_kind(const tutti_parser *p, tutti_word word);
-const tutti_kind *tutti_parser_similar_kind(const tutti_parser *p, tutti_word word);
+
+/* Fails: there is no such kind. The sentence names the one that is meant, or all. */
+tutti_status tutti_parser_no_kind(const tutti_parser *p, tutti_word word) TUTTI_MUST_CHECK;
 bool tutti_parser_is_activation(const tutti_parser *p, tutti_word word);
 
 /* What a layer or a used block that is called 'name' here is called in the whole net. Fails if it

@@ -63,12 +63,17 @@ def check_shape():
     groups = re.findall(r"^([a-z ]+):$", run("train", "--help").stdout, re.M)
     expect(f"train --help has groups: {groups}",
            groups[:6] == ["most used", "what", "data", "learning", "machine", "files"])
-    for theirs, ours in ("learning-rate", "lr"), ("dataset", "data"), ("num_workers", "data-threads"):
+    for theirs, ours in (("learning-rate", "lr"), ("dataset", "data"), ("num_workers", "data-threads"),
+                         ("early_stopping", "patience"), ("output", "run")):
         done = run("train", "lenet", f"--{theirs}", "1")
         expect(f"--{theirs} is understood", f"did you mean '--{ours}'?" in done.stderr, done)
 
 
 def check_lists():
+    done = run("train", "resnet-50")
+    expect("a wrong net shows all there are", done.returncode == 2
+           and all(net in done.stderr for net in run("--list", "nets").stdout.split())
+           and "TUTTI_MODELS)" in done.stderr, done)
     for what, some in ("nets", "vgg-a"), ("platforms", "cori-phase1"), ("data", "images"):
         done = run("--list", what)
         expect(f"--list {what}", done.returncode == 0 and some in done.stdout.split("\n"), done)
