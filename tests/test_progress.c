@@ -319,6 +319,20 @@ static void too_many_confusions_are_left_out(void **state)
     close_shown(&s);
 }
 
+static void classes_that_do_not_occur_are_not_shown(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {3, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0};
+    shown s;
+    open_shown(&s);
+    tutti_confusion_print(s.stream, counts, 4, NULL, 20);
+    fflush(s.stream);
+    assert_string_equal(s.text, "  truth |  0  3 | right\n"
+                                "  0     |  3  1 |  75.0 %\n"
+                                "  3     |  2  . |   0.0 %\n");
+    close_shown(&s);
+}
+
 static void confusions_are_shown(void **state)
 {
     (void)state;
@@ -376,6 +390,7 @@ int main(void)
         cmocka_unit_test(silence_is_silent),
         cmocka_unit_test(facts_are_aligned),
         cmocka_unit_test(confusions_are_shown),
+        cmocka_unit_test(classes_that_do_not_occur_are_not_shown),
         cmocka_unit_test(too_many_confusions_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,9 +197,9 @@ char *tutti_next_word(char **cursor)
 tutti_status tutti_path_join(char **out, const char *dir, const char *name)
 {
     if (name[0] == '/') return tutti_strdup(out, name);
-    const size_t bytes = strlen(dir) + strlen(name) + 2;
-    TUTTI_TRY(tutti_alloc(out, bytes, 1));
-    stpcpy(stpcpy(stpcpy(*out, dir), "/"), name);
+    const size_t length = strlen(dir);
+    TUTTI_TRY(tutti_alloc(out, length + strlen(name) + 2, 1));
+    stpcpy(stpcpy(stpcpy(*out, dir), length && dir[length - 1] == '/' ? "" : "/"), name);
     return TUTTI_OK;
 }
 

@@ -21,6 +21,14 @@ static int64_t row_sum(const int64_t *counts, int classes, int truth)
     return sum;
 }
 
+/* No sample is of the class, and none was taken for it. */
+static bool is_unseen(const int64_t *counts, int classes, int class)
+{
+    int64_t taken = 0;
+    for (int t = 0; t < classes; t++) taken += counts[(size_t)t * (size_t)classes + (size_t) class];
+    return !taken && !row_sum(counts, classes, class);
+}
+
 static double percent(int64_t part, int64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -47,20 +55,29 @@ static int widest_count(const int64_t *counts, int classes)
     return width;
 }
 
+static void print_row(FILE *stream, const int64_t *counts, int classes, int truth, int width)
+{
+    const int64_t *row = counts + (size_t)truth * (size_t)classes;
+    for (int c = 0; c < classes; c++) {
+        if (is_unseen(counts, classes, c)) continue;
+        if (row[c]) fprintf(stream, "%*lld", width, (long long)row[c]);
+        else fprintf(stream, "%*s", width, ".");
+    }
+    fprintf(stream, " | %5.1f %%\n", percent(row[truth], row_sum(counts, classes, truth)));
+}
+
 static void print_table(FILE *stream, const int64_t *counts, int classes, const char *const *names)
 {
     const int first = widest_label(names, classes), width = widest_count(counts, classes) + 1;
     fprintf(stream, "  %-*s |", first, "truth");
-    for (int c = 0; c < classes; c++) fprintf(stream, "%*d", width, c);
+    for (int c = 0; c < classes; c++)
+        if (!is_unseen(counts, classes, c)) fprintf(stream, "%*d", width, c);
     fprintf(stream, " | right\n");
     for (int t = 0; t < classes; t++) {
         char text[LABEL_BYTES];
-        const int64_t *row = counts + (size_t)t * (size_t)classes;
+        if (is_unseen(counts, classes, t)) continue;
         fprintf(stream, "  %-*s |", first, label(text, names, t));
-        for (int c = 0; c < classes; c++)
-            if (row[c]) fprintf(stream, "%*lld", width, (long long)row[c]);
-            else fprintf(stream, "%*s", width, ".");
-        fprintf(stream, " | %5.1f %%\n", percent(row[t], row_sum(counts, classes, t)));
+        print_row(stream, counts, classes, t, width);
     }
 }
 

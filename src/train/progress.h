@@ -83,8 +83,8 @@ void tutti_progress_facts(tutti_progress *progress, const char *title,
 enum { TUTTI_CONFUSION_MOST = 2048 };
 
 /* The table of an evaluation: counts[truth * classes + answer]. With up to 'widest' classes the
- * whole table, else the pairs most often confused; without counts a line that says why. 'names' may
- * be NULL. */
+ * whole table, but for classes that no sample is of or was taken for, else the pairs most often
+ * confused; without counts a line that says why. 'names' may be NULL. */
 void tutti_confusion_print(FILE *stream, const int64_t *counts, int classes,
                            const char *const *names, int widest);
 

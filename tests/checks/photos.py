@@ -125,7 +125,7 @@ def check_test(data, weights):
 
 def check_predictions(folder, weights):
     photos = folder / "photos"
-    done = run("predict", "--weights", weights, photos, photos / "fig" / "00.png", "--json")
+    done = run("predict", "--weights", weights, f"{photos}/", photos / "fig" / "00.png", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     bad = [line["file"] for line in lines if "error" in line]
     expect("all files, in order, below the folder", [line["file"] for line in lines] ==
