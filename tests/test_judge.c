@@ -80,6 +80,22 @@ static void values_are_judged(void **state)
     free(sums);
 }
 
+/* Of images that are 0.1 everywhere no spread can be explained, whatever rounding says. */
+static void values_without_spread_have_no_r2(void **state)
+{
+    enum { PIXELS = 1000, SAMPLES = 7 };
+    const tutti_target t = {TUTTI_TARGET_VALUES, 1, 10, 100};
+    float answer[PIXELS * 16] = {0}, goal[PIXELS * 16] = {0};
+    int64_t *sums = calloc(tutti_judge_words(&t), sizeof *sums);
+    (void)state;
+    for (int p = 0; p < PIXELS; p++) goal[16 * p] = 0.1f;
+    for (int i = 0; i < SAMPLES; i++)
+        tutti_judge_sample(&t, &(tutti_judged){.loss = 1, .answer = answer, .values = goal}, sums);
+    assert_true(isnan(tutti_judge_finish(&t, sums).figures[2]));
+    near(tutti_judge_finish(&t, sums).figures[1], (double)0.1f);
+    free(sums);
+}
+
 static void pixels_are_judged(void **state)
 {
     const tutti_target t = {TUTTI_TARGET_PIXELS, 4, 1, 5};
@@ -132,6 +148,7 @@ int main(void)
         cmocka_unit_test(sums_lose_nothing),
         cmocka_unit_test(no_order_shows),
         cmocka_unit_test(values_are_judged),
+        cmocka_unit_test(values_without_spread_have_no_r2),
         cmocka_unit_test(pixels_are_judged),
         cmocka_unit_test(shares_are_judged),
         cmocka_unit_test(lower_losses_and_higher_shares_are_better),

@@ -60,9 +60,9 @@ static void count_answer(const tutti_tables *tables, int label, int answer)
     tables->classes[label].right += label == answer;
 }
 
-/* Of a sample of a piece: what the tables want of it. */
+/* Of a sample of a piece: what the tables want of it. 'truth' is its label, of classes. */
 static void note_sample(const tutti_run *run, const tutti_tables *tables, uint32_t id, int i,
-                        int label)
+                        const int32_t *truth)
 {
     const tutti_model *model = tutti_stepper_model(run->stepper);
     const int classes = tutti_net_classes(run->net);
@@ -71,12 +71,12 @@ static void note_sample(const tutti_run *run, const tutti_tables *tables, uint32
     if (tables->classes) {
         const size_t row = tutti_round_up((size_t)classes, TUTTI_BLOCK);
         const float *p = tutti_model_probabilities(model) + (size_t)i * row;
-        one.truth = label;
+        one.truth = *truth;
         one.answer = largest(p, classes);
-        one.of_truth = p[label];
+        one.of_truth = p[*truth];
         one.sure = p[one.answer];
-        count_answer(tables, label, one.answer);
-        if (tables->confusion) tables->confusion[(int64_t)label * classes + one.answer]++;
+        count_answer(tables, *truth, one.answer);
+        if (tables->confusion) tables->confusion[(int64_t)*truth * classes + one.answer]++;
     }
     if (tables->worst) tutti_worst_add(tables->worst, &one);
 }
@@ -115,11 +115,14 @@ static void judge(const tutti_run *run, const tutti_batch *batch, int target, in
 static void add_piece(const tutti_run *run, const tutti_batch *batch, piece at,
                       const int32_t *labels, const tally *t, const tutti_tables *tables)
 {
+    const int answer = tutti_net_answer(run->net);
     for (int i = 0; i < at.count; i++) {
         if (batch->labels[at.first + i] == TUTTI_LABEL_NONE) continue;
         for (int k = 0; k < run->net->target_count; k++)
             judge(run, batch, k, at.first, i, labels, t);
-        if (tables) note_sample(run, tables, batch->ids[at.first + i], i, labels[at.first + i]);
+        if (!tables) continue;
+        const int32_t *truth = goal_of(run, batch, answer, at.first + i, labels);
+        note_sample(run, tables, batch->ids[at.first + i], i, truth);
     }
 }
 

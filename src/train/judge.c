@@ -1,5 +1,6 @@
 #include "train/judge.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -225,6 +226,15 @@ static void finish_pixels(const tutti_target *t, const int64_t *sums, tutti_foun
     f->loss *= part((double)sums[SAMPLES], support); /* a mean over pixels */
 }
 
+/* The squares of n values' distances from their mean; 0 where that is no more than rounding of the
+ * sums over a sample's pixels. */
+static double spread_of(const double sum[SUMS], double n, size_t pixels)
+{
+    const double spread = sum[TARGET_SQUARES] - sum[TARGETS] * (sum[TARGETS] / n);
+    const double rounding = 2 * DBL_EPSILON * ((double)pixels + 1);
+    return spread > rounding * sum[TARGET_SQUARES] ? spread : 0;
+}
+
 /* Of channels first .. end-1: R2 is 1 less the squares of errors by those of distances from each
  * channel's mean. */
 static void figures_of_channels(const tutti_target *t, const int64_t *sums, int first, int end,
@@ -238,7 +248,7 @@ static void figures_of_channels(const tutti_target *t, const int64_t *sums, int 
             sum[k] = tutti_exact_value(sums + OWN + c * CHANNEL_WORDS + k * TUTTI_EXACT_WORDS);
         errors += sum[ERRORS];
         squares += sum[SQUARES];
-        distances += sum[TARGET_SQUARES] - sum[TARGETS] * (sum[TARGETS] / each);
+        distances += spread_of(sum, each, pixels_of(t));
     }
     const double n = sums[ODD] ? NAN : each * (end - first);
     f->figures[0] = part(errors, n);

@@ -119,7 +119,7 @@ static tutti_status open_samples(tutti_run *run, bool evaluates_only)
     d.bar = &reading;
     if (is_told || asks_model) d.normalise = run->about->normalise;
     TUTTI_TRY(tutti_data_open(&run->data, o->data, &d));
-    if (!is_told || tutti_run_target(run)->form != TUTTI_TARGET_CLASS) return TUTTI_OK;
+    if (!is_told) return TUTTI_OK;
     return tutti_data_is_labelled(run->data) ? tutti_run_match_classes(run) : TUTTI_OK;
 }
 

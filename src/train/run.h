@@ -162,7 +162,8 @@ void tutti_run_convolve(tutti_run *run, bool evaluates_only);
 tutti_status tutti_run_round(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
 
 /* Finds the outputs of the data set's classes by their names. TUTTI_OTHER_RUN for a class that the
- * model does not know. */
+ * model does not know; and where the data themselves number classes or values, as masks do, for one
+ * that it calls otherwise. */
 tutti_status tutti_run_match_classes(tutti_run *run) TUTTI_MUST_CHECK;
 
 /* Rank 0 warns of outputs that no class has. */

@@ -127,9 +127,33 @@ static tutti_status match_class(tutti_run *run, int label)
     return s;
 }
 
+static bool is_number_of(const char *name, int label)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", label);
+    return !strcmp(name, number);
+}
+
+/* Masks and arrays hold numbers, which names must not turn round. */
+static tutti_status compare_name(const tutti_run *run, int label)
+{
+    const char *name = tutti_data_class_name(run->data, label);
+    const char *was = tutti_run_class_name(run, label);
+    if (is_number_of(name, label) || is_number_of(was, label) || !strcmp(name, was))
+        return TUTTI_OK;
+    return tutti_fail(
+        TUTTI_OTHER_RUN,
+        "--data %s calls output %d '%s', --weights %s call it '%s': names= must be in "
+        "the same order",
+        run->options->data, label, name, run->options->weights, was);
+}
+
 tutti_status tutti_run_match_classes(tutti_run *run)
 {
     const int count = tutti_data_classes(run->data);
+    const bool by_number = tutti_data_has_goals(run->data);
+    for (int label = 0; by_number && label < count; label++) TUTTI_TRY(compare_name(run, label));
+    if (by_number) return TUTTI_OK;
     TUTTI_TRY(tutti_alloc(&run->outputs, (size_t)count, sizeof *run->outputs));
     for (int label = 0; label < count; label++) TUTTI_TRY(match_class(run, label));
     return TUTTI_OK;
