@@ -139,6 +139,35 @@ static void no_line_is_wider_than_the_terminal(void **state)
     }
 }
 
+/* Of an epoch, or of the part of it that the run takes. */
+static void the_bar_is_half_where_half_is_done(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t steps, step;
+        const char *epoch;
+    } cases[] = {{1000, 250, "3/10"}, {120, 50, "1/2"}, {120, 110, "2/2"}, {20, 10, "1/1"}};
+    for (int i = 0; i < 4; i++) {
+        shown s;
+        char wanted[80];
+        tutti_progress *p = NULL;
+        open_shown(&s);
+        const tutti_progress_options options = {s.stream, true, false, 100, 0};
+        const tutti_pace of = {.samples = 1000, .batch = 10, .steps = cases[i].steps};
+        const tutti_progress_now now = at(cases[i].step);
+        snprintf(wanted, sizeof wanted, "epoch %s [=", cases[i].epoch);
+        assert_int_equal(tutti_progress_create(&p, options, &of, 0, "img"), TUTTI_OK);
+        tutti_progress_step(p, &now);
+        const char *bar = strstr(s.text, wanted);
+        assert_non_null(bar);
+        const long done = strchr(bar, '>') - strchr(bar, '['),
+                   left = strchr(bar, ']') - strchr(bar, '>');
+        assert_in_range(done - left, 0, 1);
+        tutti_progress_destroy(&p);
+        close_shown(&s);
+    }
+}
+
 /* Values go from the end; none is cut in two. */
 static void a_narrow_line_has_what_matters_most(void **state)
 {
@@ -381,6 +410,7 @@ int main(void)
         cmocka_unit_test(on_a_terminal_one_line_is_rewritten),
         cmocka_unit_test(a_terminal_has_a_width),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(the_bar_is_half_where_half_is_done),
         cmocka_unit_test(a_narrow_line_has_what_matters_most),
         cmocka_unit_test(a_terminal_may_be_resized),
         cmocka_unit_test(tasks_have_a_bar),

@@ -91,7 +91,7 @@ static void write_log_line(char line[LINE_BYTES], const tutti_progress *p,
     add(line, " | ETA %s", tutti_format_time(eta, seconds_left(p, now->step)));
 }
 
-/* The bar is the epoch's. */
+/* The bar is the epoch's, or of the last one what the run takes of it. */
 static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
                            const tutti_progress_now *now)
 {
@@ -100,8 +100,10 @@ static void write_bar_line(char line[LINE_BYTES], const tutti_progress *p,
     const int64_t epochs = (pace->steps * pace->batch + pace->samples - 1) / pace->samples;
     const int64_t epoch = tutti_pace_epoch(pace, now->step);
     const bool last = now->step >= pace->steps || epoch >= epochs;
-    const double part =
-        last ? 1 : (double)(now->step * pace->batch % pace->samples) / (double)pace->samples;
+    const int64_t left = pace->steps * pace->batch - epoch * pace->samples;
+    const double part = last ? 1
+                             : (double)(now->step * pace->batch % pace->samples) /
+                                   (double)(left < pace->samples ? left : pace->samples);
     add(name, "step %lld/%lld epoch %lld/%lld", (long long)now->step, (long long)pace->steps,
         (long long)(last ? epochs : epoch + 1), (long long)epochs);
     add_values(values, p, now);
