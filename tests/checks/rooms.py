@@ -65,13 +65,12 @@ def check_includes(source):
 
 def symbols_of(objects):
     """For every object: the global symbols it defines, and those it needs."""
-    for path in objects:
-        defines, needs = set(), set()
-        lines = subprocess.run(["nm", "-P", "-g", path], capture_output=True, text=True, check=True)
-        for line in lines.stdout.splitlines():
-            name, kind = line.split()[:2]
-            (needs if kind in "Uw" else defines).add(name)
-        yield path, defines, needs
+    found = {path: (set(), set()) for path in objects}
+    lines = subprocess.run(["nm", "-P", "-g", "-A", *objects], capture_output=True, text=True, check=True)
+    for line in lines.stdout.splitlines():
+        path, name, kind = line.split()[:3]
+        found[pathlib.Path(path.removesuffix(":"))][kind in "Uw"].add(name)
+    return [(path, *sets) for path, sets in found.items()]
 
 
 def check_symbols(build):
