@@ -44,7 +44,7 @@ def check(folder, options, without):
     (folder / "weights").write_text("".join(f"{0.1 + 0.03 * i}\n" for i in range(130)))
     options = [str(folder / "weights") if word == "FILE" else word for word in options]
     one = train(folder / "one", 1, *options)
-    for ranks in 2, 3, 4:
+    for ranks in 2, 3:
         yield f"{ranks} ranks", lambda ranks=ranks: same(
             one, train(folder / f"ranks{ranks}", ranks, *options))
 
@@ -52,8 +52,8 @@ def check(folder, options, without):
         run = folder / "resumed"
         run.mkdir()
         shutil.copytree(one / "step_00000003", run / "step_00000003")
-        same(one, train(run, 3, *options, "--resume", "auto"), metrics=False)
-    yield "resumed on 3 ranks", resumed
+        same(one, train(run, 4, *options, "--resume", "auto"), metrics=False)
+    yield "resumed on 4 ranks", resumed
 
     def differs():
         other = train(folder / "without", 1, *options, *without)

@@ -101,6 +101,19 @@ def check_training(folder, data):
     return one
 
 
+def check_variety(folder, data):
+    """All that varies samples, drawn for each of them whoever reads it."""
+    varied = f"{data},random-resized-crop=on,color-jitter=0.4/0.4/0.4/0.1,cutout=6,mixup=0.3"
+    words = [str(folder / "fruit.net"), "--steps", "12", "-b", "12", "--grains", "4", "--skip-bad",
+             "--threads", "1", "--data"]
+    one, plain = (runs.train(TUTTI, folder / name, 1, *words, spec)
+                  for name, spec in (("varied", varied), ("plain", data)))
+    expect("variety makes a difference", runs.losses(one) != runs.losses(plain))
+    if "[X] MPI" in run("--check-build").stdout:
+        for ranks in 2, 3:
+            runs.same(one, runs.train(TUTTI, folder / f"varied{ranks}", ranks, *words, varied))
+
+
 def check_test(data, weights):
     done = run("test", "--data", data, "--weights", weights)
     expect("damage stops a test and is named", done.returncode == 1 and "cut.png" in done.stderr
@@ -237,6 +250,7 @@ def main():
         folder = pathlib.Path(name)
         data = make_photos(folder / "photos")
         weights = check_training(folder, data)
+        check_variety(folder, data)
         check_test(data, weights)
         check_predictions(folder, weights)
         check_arrays(folder)
