@@ -214,11 +214,10 @@ static tutti_status find_last(tutti_importer *im, int *layer)
     TUTTI_TRY(tutti_import_settle(im, v));
     TUTTI_TRY(tutti_import_whole(im, v));
     const tutti_shape shape = tutti_import_shape(im, v->layer);
-    if (v->layer < 0 || shape.h * shape.w != 1)
+    if (v->layer < 0 || (shape.h * shape.w != 1 && !tutti_aspect_is_image(&v->view, shape)))
         return tutti_import_unknown(im,
-                                    "its output is %dx%dx%d: Tutti's nets give one value for "
-                                    "each class",
-                                    shape.c, shape.h, shape.w);
+                                    "its output is not one value for each class, of a sample or of "
+                                    "each of its pixels, which is what Tutti's nets give");
     *layer = v->layer;
     return TUTTI_OK;
 }
