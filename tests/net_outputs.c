@@ -1,6 +1,6 @@
 /* net_outputs NET WEIGHTS SAMPLES PROBABILITIES: evaluates a net, for comparisons elsewhere.
- * SAMPLES are floats [n][c][h][w]; PROBABILITIES become floats [n][classes], of a net that answers for
- * each pixel [n][classes][h][w], of one that answers with values those. */
+ * SAMPLES are floats [n][c][h][w]; PROBABILITIES become floats [n][classes]; of a net that answers
+ * for each pixel [n][classes][h][w], of one that answers with values those. */
 #include <stdio.h>
 
 #include "base/memory.h"

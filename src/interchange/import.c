@@ -184,6 +184,8 @@ static tutti_status convert(tutti_importer *im, const tutti_onnx_node *node)
     const bool folds = has_only_constants(im, node) && o->fold;
     if (!folds && !o->convert)
         return tutti_import_unknown(im, "Tutti has it for constants only, to find out shapes");
+    if (folds && o->fold != o->convert && !tutti_import_input(im, node, 0))
+        return tutti_import_unknown(im, "its input is missing");
     if (folds) return o->fold(im, node);
     TUTTI_TRY(o->convert(im, node));
     release(im, node);

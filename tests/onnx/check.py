@@ -138,6 +138,9 @@ REFUSED = {
     "large": (one(*[node("ConvTranspose", f"{a} w", b, strides=[1 << 16] * 2)
                     for a, b in ("xa", "ay")], shape=(16, 4096, 4096),
                   constants=[weights("w", [16, 16, 1, 1], 1)]), 1, "values is too large"),
+    **{f"no input: {op}": (one(node(op, "", "c"), node("Relu", "x", "y")), 1, "input is missing")
+       for op in ("Transpose", "Slice", "Concat", "Gather", "Expand", "Cast", "Size", "ReduceSum", "Relu",
+                  "Identity", "Shape", "Reshape")},
     "range": (one(node("Range", "zero end zero", "r"), node("Relu", "x", "y"), constants=[
         tensor("zero", [], [0.0]), tensor("end", [], [9.0])]), 1, "a range without an end"),
     "step": (one(node("Gemm", "x w", "a"), node("Clip", "a zero little", "b"), node("Gemm", "b w2", "y"),
