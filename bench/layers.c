@@ -13,6 +13,7 @@
 #include "base/tree.h"
 #include "bench.h"
 #include "cli.h"
+#include "kernel/bf16_kernels.h"
 #include "nn/model.h"
 
 enum { AGAINST_AUTO = 2 }; /* of --against */
@@ -74,15 +75,20 @@ static void burn(void *arg, int member, int size)
 {
     (void)member, (void)size;
     float sink;
-    ((const tutti_kernels *)arg)->fma_rounds(PEAK_ROUNDS, &sink);
+    const bench_setup *setup = arg;
+    (setup->precision == TUTTI_IN_BF16 ? setup->row->bf16->rounds
+                                       : setup->row->fma_rounds)(PEAK_ROUNDS, &sink);
 }
 
+/* Of products in the precision that is asked for. */
 static double measure_peak(const bench_setup *setup)
 {
     float sink;
-    const double flops = setup->row->fma_rounds(1, &sink) * PEAK_ROUNDS * setup->threads;
+    const double once = setup->precision == TUTTI_IN_BF16 ? setup->row->bf16->rounds(1, &sink)
+                                                          : setup->row->fma_rounds(1, &sink);
+    const double flops = once * PEAK_ROUNDS * setup->threads;
     const double begin = tutti_now();
-    tutti_team_run(setup->team, burn, (void *)(size_t)setup->row);
+    tutti_team_run(setup->team, burn, (void *)(size_t)setup);
     return flops / (tutti_now() - begin) * 1e-9;
 }
 
@@ -264,7 +270,7 @@ static void print_foot(const table *report, const layers_options *o)
 {
     if (o->json) print_json(report);
     else if (!o->explain) {
-        printf("peak %.1f GFLOP/s", report->peak);
+        printf("%speak %.1f GFLOP/s", o->precision ? "bf16 " : "", report->peak);
         if (o->against && report->count)
             printf(", geometric mean of the ratios %.3f", mean_ratio(report));
         printf("\n");

@@ -1,5 +1,5 @@
-/* Products of bf16: every instruction set has the bits of the definition, on numbers chosen to hurt:
- * not normal, at the edge of it, infinite, not numbers; and in every form. */
+/* Products of bf16: every instruction set has the bits of the definition, on numbers chosen to
+ * hurt: not normal, at the edge of it, infinite, not numbers; and in every form. */
 #include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,19 +126,27 @@ static uint32_t rounded(int terms, int k, int column)
     return k < terms ? tutti_ref_bf16_round((float)(k * 16 + column) + 0.001f) : 0;
 }
 
+/* Where term k is in a block of so many slots a chain. */
+static int slot_of(int k, int slots)
+{
+    return k % 2 * slots + k / 4;
+}
+
+static int in_slot(int k)
+{
+    return tutti_ref_bf16_place(k) % 2;
+}
+
 static void check_panel(const tutti_kernels *row, const lines *l)
 {
-    fenced f = fenced_create(PANEL / 2);
-    tutti_bf16 *to = fenced_bf16(&f), untouched[2];
-    memcpy(untouched, f.data, sizeof untouched);
+    const int slots = tutti_bf16_slots(l->terms);
+    fenced f = fenced_create((size_t)(slots * LINE));
+    tutti_bf16 *to = fenced_bf16(&f);
     row->bf16->panel(l->terms, l->from.data, l->term, l->half, to);
-    for (int k = 0; k < TERMS; k++)
+    for (int k = 0; k < 4 * slots; k++)
         for (int c = 0; c < 16; c++) {
-            const int place = tutti_ref_bf16_place(k), slot = place / 2;
-            const uint32_t got = to[slot * LINE + 2 * c + place % 2];
-            const uint32_t want = slot % TUTTI_BF16_SLOTS < tutti_bf16_slots(l->terms)
-                                      ? rounded(l->terms, k, c)
-                                      : untouched[place % 2];
+            const uint32_t got = to[slot_of(k, slots) * LINE + 2 * c + in_slot(k)];
+            const uint32_t want = rounded(l->terms, k, c);
             if (got != want)
                 fail_msg("%s panel terms=%d term %d column %d: %04x, not %04x", row->name, l->terms,
                          k, c, got, want);
@@ -148,13 +156,14 @@ static void check_panel(const tutti_kernels *row, const lines *l)
 
 static void check_turned_rows(const tutti_kernels *row, const lines *l)
 {
-    enum { GAP = 40 };
-    fenced f = fenced_create((15 * GAP + TERMS) / 2);
+    const int slots = tutti_bf16_slots(l->terms), gap = 4 * slots;
+    fenced f = fenced_create((size_t)(15 * gap + TERMS) / 2);
     tutti_bf16 *to = fenced_bf16(&f);
-    row->bf16->turned_rows(l->terms, l->from.data, l->term, l->half, to, GAP);
-    for (int k = 0; k < TERMS; k++)
+    row->bf16->turned_rows(l->terms, l->from.data, l->term, l->half, to, (size_t)gap);
+    for (int k = 0; k < 4 * slots; k++)
         for (int c = 0; c < 16; c++)
-            assert_int_equal(to[c * GAP + tutti_ref_bf16_place(k)], rounded(l->terms, k, c));
+            assert_int_equal(to[c * gap + slot_of(k, slots) * 2 + in_slot(k)],
+                             rounded(l->terms, k, c));
     fenced_destroy(&f);
 }
 
@@ -185,7 +194,8 @@ static fenced rows_create(int count, int terms, size_t row, size_t half)
 static void check_rows(const tutti_kernels *row, int count, int terms)
 {
     fenced from = rows_create(count, terms, 60, 40), f = fenced_create((size_t)count * TERMS / 2);
-    fenced p = fenced_create(PANEL / 2);
+    const int slots = tutti_bf16_slots(terms);
+    fenced p = fenced_create((size_t)(slots * LINE));
     tutti_bf16 *to = fenced_bf16(&f), *panel = fenced_bf16(&p);
     row->bf16->rows(count, terms, from.data, 60, 40, to, TERMS);
     row->bf16->turned_panel(count, terms, from.data, 60, 40, panel);
@@ -195,7 +205,8 @@ static void check_rows(const tutti_kernels *row, int count, int terms)
             const int want =
                 r < count && k < terms ? tutti_ref_bf16_round((float)(100 * r + k)) : 0;
             if (r < count) assert_int_equal(to[r * TERMS + place], want);
-            assert_int_equal(panel[place / 2 * LINE + 2 * r + place % 2], want);
+            if (k < terms)
+                assert_int_equal(panel[slot_of(k, slots) * LINE + 2 * r + in_slot(k)], want);
         }
     fenced_destroy(&from);
     fenced_destroy(&f);
@@ -283,9 +294,9 @@ static void pack_b(packed *p, const natural *n)
     for (int k = 0; k < n->count; k++)
         for (int c = 0; c < n->panels * 16; c++)
             for (int t = 0; t < 4 * tutti_bf16_slots(n->terms[k]); t++) {
-                const int place = tutti_ref_bf16_place(t);
+                const int slot = slot_of(t, tutti_bf16_slots(n->terms[k]));
                 b[(size_t)(c / 16) * p->job.b_panel + (size_t)k * p->job.b_block +
-                  (size_t)(place / 2 * LINE + c % 16 * 2 + place % 2)] =
+                  (size_t)(slot * LINE + c % 16 * 2 + in_slot(t))] =
                     t < n->terms[k] ? n->b[c][k * TERMS + t] : 0;
             }
     p->job.b = b;
@@ -322,6 +333,7 @@ static void check_product(const tutti_kernels *row, const natural *n)
     packed p = packed_create(n);
     p.job.block = p.block;
     p.job.fetch = (const char *)p.b.data;
+    p.job.fetch_too = (const char *)p.to.data;
     p.job.fetch_bytes = 500;
     row->bf16->product(&p.job);
     for (int r = 0; r < n->rows; r++)

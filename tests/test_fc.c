@@ -1,5 +1,6 @@
 /* Fully connected layers: every instruction set, number of threads, cache size and split over ranks
- * gives the bits of the definition, which is within its bound of the exact sums. */
+ * gives the bits of the definition, which is within its bound of the exact sums. Compiled for each
+ * PRECISION. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,21 +8,19 @@
 #include <stdint.h>
 #include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/memory.h"
 #include "base/tree.h"
-#include "fenced.h"
+#include "fc_problem.h"
 #include "kernel/fc.h"
+#include "kernel/ref_bf16.h"
 #include "kernel/ref_fc.h"
 
 /* Three threads on fewer cores are slow, so only some tests use them. */
 enum { THREADS = 2, MAX_THREADS = 3 };
-
-typedef struct shape {
-    int in, out;
-} shape;
 
 /* Around the widths of blocks, panels, leaves and pieces of the chain. */
 static const shape shapes[] = {{1, 1},   {15, 17},   {16, 16},   {17, 63},  {33, 64}, {47, 65},
@@ -29,89 +28,6 @@ static const shape shapes[] = {{1, 1},   {15, 17},   {16, 16},   {17, 63},  {33,
 static const int samples[] = {0, 1, 2, 5, 8, 9, 15, 16, 17, 31, 33, 49, 70};
 
 static const tutti_caches usual = {32 << 10, 1 << 20, 32 << 20};
-
-#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
-static int filled(int count)
-{
-    return (int)tutti_round_up((size_t)count, TUTTI_BLOCK);
-}
-
-/* ---- one problem: inputs, and what the definition makes of them ---- */
-
-typedef struct problem {
-    int n, in, out; /* in, out: filled up */
-    int features;
-    int begin[TUTTI_TREE_MAX_ROOTS];
-    tutti_grains grains;
-    fenced x, w, bias, dy, mask;
-    fenced y, dx, dw, db; /* as defined */
-} problem;
-
-static uint32_t next(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
-/* Mostly numbers in [-1, 1), some zeros of either sign; zero where it only fills up. */
-static fenced random_rows(uint32_t *state, int rows, int columns, int valid)
-{
-    fenced f = fenced_create((size_t)rows * columns);
-    for (size_t i = 0; i < f.count; i++) {
-        const float value = (float)next(state) / (float)(1 << 23) - 1.0f;
-        const int special = next(state) % 16;
-        f.data[i] = (int)(i % (size_t)columns) >= valid ? 0.0f
-                    : special == 0                      ? 0.0f
-                    : special == 1                      ? -0.0f
-                                                        : value;
-    }
-    return f;
-}
-
-static fenced random_weights(uint32_t *state, int in, int in_valid, int out, int out_valid)
-{
-    fenced f = random_rows(state, in * out / TUTTI_BLOCK, TUTTI_BLOCK, TUTTI_BLOCK);
-    for (size_t at = 0; at < f.count; at++) {
-        const int i = (int)(at / TUTTI_BLOCK) % in;
-        const int o = (int)(at / TUTTI_BLOCK) / in * TUTTI_BLOCK + (int)(at % TUTTI_BLOCK);
-        if (i >= in_valid || o >= out_valid) f.data[at] = 0.0f;
-    }
-    return f;
-}
-
-static void define(problem *p)
-{
-    tutti_ref_fc_forward(p->n, p->in, p->out, p->x.data, p->w.data, p->bias.data, true, p->y.data);
-    tutti_ref_fc_backward_data(p->n, p->in, p->out, p->dy.data, p->w.data, p->mask.data,
-                               p->dx.data);
-    tutti_ref_fc_backward_weights(&p->grains, p->in, p->out, p->x.data, p->dy.data, p->dw.data,
-                                  p->db.data);
-}
-
-static problem problem_create(shape s, int n, int grains)
-{
-    uint32_t state = (uint32_t)(s.in * 131 + s.out * 17 + n);
-    problem p = {.n = n, .in = filled(s.in), .out = filled(s.out), .features = s.out};
-    for (int g = 0; g <= grains; g++) p.begin[g] = tutti_share_begin(n, grains, g);
-    p.x = random_rows(&state, n, p.in, s.in);
-    p.w = random_weights(&state, p.in, s.in, p.out, s.out);
-    p.bias = random_rows(&state, 1, p.out, s.out);
-    p.dy = random_rows(&state, n, p.out, s.out);
-    p.mask = random_rows(&state, n, p.in, s.in);
-    p.y = fenced_create(p.dy.count);
-    p.dx = fenced_create(p.x.count);
-    p.dw = fenced_create(p.w.count);
-    p.db = fenced_create(p.bias.count);
-    p.grains.count = grains;
-    return p;
-}
-
-static void problem_destroy(problem *p)
-{
-    fenced *const all[] = {&p->x, &p->w, &p->bias, &p->dy, &p->mask, &p->y, &p->dx, &p->dw, &p->db};
-    for (int i = 0; i < COUNT(all); i++) fenced_destroy(all[i]);
-}
 
 /* ---- the same by a row of the table ---- */
 
@@ -144,8 +60,7 @@ static void check(const problem *p, const machine *m)
     tutti_fc *fc = NULL;
     const int threads = tutti_team_size(m->team);
     assert_int_equal(
-        tutti_fc_create(&fc, p->in, p->features, TUTTI_IN_FP32, m->row, m->caches, threads),
-        TUTTI_OK);
+        tutti_fc_create(&fc, p->in, p->features, PRECISION, m->row, m->caches, threads), TUTTI_OK);
     assert_int_equal(tutti_fc_weight_count(fc), p->w.count);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p->n) / sizeof(float));
     fenced y = fenced_create(p->y.count), dx = fenced_create(p->dx.count);
@@ -266,13 +181,13 @@ static void no_grains_no_bias_no_mask(void **state)
 {
     problem p = problem_create((shape){20, 20}, 3, 1);
     fenced no_bias = fenced_create(p.y.count), no_mask = fenced_create(p.dx.count);
-    tutti_ref_fc_forward(p.n, p.in, p.out, p.x.data, p.w.data, NULL, false, p.y.data);
-    tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
+    defined->forward(p.n, p.in, p.out, p.x.data, p.w.data, NULL, false, p.y.data);
+    defined->backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
     for (int k = 0; tutti_kernel_table[k]; k++) {
         const tutti_kernels *const row = tutti_kernel_table[k];
         if (!tutti_kernels_run_here(row)) continue;
         tutti_fc *fc = NULL;
-        assert_int_equal(tutti_fc_create(&fc, 20, 20, TUTTI_IN_FP32, row, &usual, 1), TUTTI_OK);
+        assert_int_equal(tutti_fc_create(&fc, 20, 20, PRECISION, row, &usual, 1), TUTTI_OK);
         fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
         const tutti_grains none = {0, NULL};
         const tutti_task task = {.scratch = scratch.data, .n = p.n, .grains = &none, .outputs = 20};
@@ -339,10 +254,9 @@ static void ranks_join_to_the_bits_of_the_whole(void **state)
     const tutti_kernels *row = NULL;
     assert_int_equal(tutti_kernels_choose(&row), TUTTI_OK);
     problem p = problem_create((shape){50, 64 * 10 + 40}, 21, 1);
-    tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
+    defined->backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, TUTTI_IN_FP32, row, &usual, 1),
-                     TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, PRECISION, row, &usual, 1), TUTTI_OK);
     const int leaves = tutti_fc_leaves(fc);
     assert_int_equal(leaves, 11);
     for (int ranks = 1; ranks <= leaves; ranks++) {
@@ -369,8 +283,7 @@ static void halves_of_the_outputs_are_the_whole(void **state)
     p.grains.begin = p.begin;
     define(&p);
     tutti_fc *fc = NULL;
-    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, TUTTI_IN_FP32, row, &usual, 2),
-                     TUTTI_OK);
+    assert_int_equal(tutti_fc_create(&fc, p.in, p.features, PRECISION, row, &usual, 2), TUTTI_OK);
     fenced scratch = fenced_create(tutti_fc_scratch(fc, p.n) / sizeof(float));
     const int cuts[] = {0, 128, 208};
     for (int h = 0; h < 2; h++) {
@@ -397,7 +310,43 @@ static void halves_of_the_outputs_are_the_whole(void **state)
     problem_destroy(&p);
 }
 
+/* Both precisions would pass all other tests of this file if neither rounded. */
+static void precisions_differ(void **state)
+{
+    (void)state;
+    problem p = problem_create((shape){40, 80}, 8, 2);
+    p.grains.begin = p.begin;
+    long differ[3] = {0};
+    float *const of[] = {p.y.data, p.dx.data, p.dw.data};
+    const size_t count[] = {p.y.count, p.dx.count, p.dw.count};
+    for (int i = 0; i < 3; i++) {
+        float *other = malloc(count[i] * sizeof *other);
+        assert_non_null(other);
+        defined = &definitions[TUTTI_IN_FP32];
+        define(&p);
+        memcpy(other, of[i], count[i] * sizeof *other);
+        defined = &definitions[TUTTI_IN_BF16];
+        define(&p);
+        for (size_t k = 0; k < count[i]; k++) differ[i] += !same_bits(other[k], of[i][k]);
+        free(other);
+    }
+    defined = &definitions[PRECISION];
+    for (int i = 0; i < 3; i++) assert_true(differ[i] > (long)count[i] / 4);
+    problem_destroy(&p);
+}
+
 /* ---- the definition against exact sums ---- */
+
+/* Numbers that no precision has to round. */
+static problem exact_problem_create(shape s, int n, int grains)
+{
+    problem p = problem_create(s, n, grains);
+    fenced *const all[] = {&p.x, &p.w, &p.dy};
+    for (int i = 0; i < COUNT(all); i++)
+        for (size_t k = 0; k < all[i]->count; k++)
+            all[i]->data[k] = tutti_ref_bf16_widen(tutti_ref_bf16_round(all[i]->data[k]));
+    return p;
+}
 
 static void assert_near(double got, tutti_ref_exact want, int terms)
 {
@@ -409,12 +358,11 @@ static void assert_near(double got, tutti_ref_exact want, int terms)
 static void the_definition_is_within_its_bound(void **state)
 {
     (void)state;
-    problem p = problem_create((shape){70, 150}, 23, 5);
+    problem p = exact_problem_create((shape){70, 150}, 23, 5);
     p.grains.begin = p.begin;
-    tutti_ref_fc_forward(p.n, p.in, p.out, p.x.data, p.w.data, p.bias.data, false, p.y.data);
-    tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
-    tutti_ref_fc_backward_weights(&p.grains, p.in, p.out, p.x.data, p.dy.data, p.dw.data,
-                                  p.db.data);
+    defined->forward(p.n, p.in, p.out, p.x.data, p.w.data, p.bias.data, false, p.y.data);
+    defined->backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
+    defined->backward_weights(&p.grains, p.in, p.out, p.x.data, p.dy.data, p.dw.data, p.db.data);
     for (int s = 0; s < p.n; s++) {
         for (int o = 0; o < p.out; o++)
             assert_near((double)p.y.data[s * p.out + o],
@@ -456,11 +404,10 @@ static void assert_slope(const problem *p, float *at, float gradient)
 static void gradients_are_slopes(void **state)
 {
     (void)state;
-    problem p = problem_create((shape){10, 20}, 6, 2);
+    problem p = exact_problem_create((shape){10, 20}, 6, 2);
     p.grains.begin = p.begin;
-    tutti_ref_fc_backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
-    tutti_ref_fc_backward_weights(&p.grains, p.in, p.out, p.x.data, p.dy.data, p.dw.data,
-                                  p.db.data);
+    defined->backward_data(p.n, p.in, p.out, p.dy.data, p.w.data, NULL, p.dx.data);
+    defined->backward_weights(&p.grains, p.in, p.out, p.x.data, p.dy.data, p.dw.data, p.db.data);
     for (size_t i = 0; i < p.x.count; i++) assert_slope(&p, &p.x.data[i], p.dx.data[i]);
     for (size_t i = 0; i < p.w.count; i++) assert_slope(&p, &p.w.data[i], p.dw.data[i]);
     for (size_t i = 0; i < p.bias.count; i++) assert_slope(&p, &p.bias.data[i], p.db.data[i]);
@@ -478,6 +425,7 @@ int main(void)
         cmocka_unit_test(no_grains_no_bias_no_mask),
         cmocka_unit_test(ranks_join_to_the_bits_of_the_whole),
         cmocka_unit_test(halves_of_the_outputs_are_the_whole),
+        cmocka_unit_test(precisions_differ),
         cmocka_unit_test(the_definition_is_within_its_bound),
         cmocka_unit_test(gradients_are_slopes),
     };

@@ -106,8 +106,7 @@ typedef struct tutti_importer {
 
 /* ---- operators ---- */
 
-/* Converts a node, or with all inputs constant computes it; where the latter is a function of its own
- * there is a first input. */
+/* Converts a node, or with all inputs constant computes it. */
 typedef tutti_status tutti_convert(tutti_importer *im, const tutti_onnx_node *node);
 
 typedef struct tutti_operator {

@@ -109,8 +109,7 @@ static void write_text(const tutti_importer *im, int last, tutti_string *text)
     else tutti_string_printf(text, "input %d %d %d\n\n", in.c, in.h, in.w);
     for (int i = 0; i < im->draft_count; i++)
         if (im->drafts[i].merged < 0) write_layer(im, &im->drafts[i], width, &above, text);
-    const tutti_shape out = im->drafts[last].shape;
-    tutti_string_printf(text, "%-*s %ssoftmax", width, "loss", out.h * out.w > 1 ? "pixel" : "");
+    tutti_string_printf(text, "%-*s softmax", width, "loss");
     if (above != last) tutti_string_printf(text, " from=%s", name_of(im, last));
     tutti_string_printf(text, "\n");
 }

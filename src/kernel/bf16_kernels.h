@@ -25,10 +25,11 @@
  *
  * Two forms of a block of terms, each with the even chain's slots first:
  *
- *   a row    [8 slots][2] even, [8 slots][2] odd: 64 bytes; the terms of one row of the result
- *   a panel  [8 slots][16 columns][2] even, then odd: 1 KiB; those of 16 columns
+ *   a row    [slots][2] even, [slots][2] odd: up to 64 bytes; the terms of one row of the result
+ *   a panel  [slots][16 columns][2] even, then odd: up to 1 KiB; those of 16 columns
  *
- * Slot s of the even chain is terms 4s (high) and 4s + 2, of the odd one 4s + 1 and 4s + 3. */
+ * There are as many slots as terms need, at most 8. Slot s of the even chain is terms 4s (high) and
+ * 4s + 2, of the odd one 4s + 1 and 4s + 3. */
 #ifndef TUTTI_KERNEL_BF16_KERNELS_H
 #define TUTTI_KERNEL_BF16_KERNELS_H
 
@@ -76,9 +77,10 @@ typedef struct tutti_bf16_product {
     size_t from_row, from_panel;
     float *to; /* likewise; may be 'from' */
     size_t to_row, to_panel;
-    const float *bias; /* of the columns, added last, in the same arithmetic; NULL: none */
-    bool relu;         /* then max(., 0) */
-    const char *fetch; /* bytes needed soon, which are fetched meanwhile; NULL: none */
+    const float *bias;     /* of the columns, added last, in the same arithmetic; NULL: none */
+    bool relu;             /* then max(., 0) */
+    const char *fetch;     /* bytes needed soon, which are fetched meanwhile; NULL: none */
+    const char *fetch_too; /* as many others; NULL: none */
     size_t fetch_bytes;
 } tutti_bf16_product;
 
@@ -87,18 +89,24 @@ typedef struct tutti_bf16_kernels {
     void (*product)(const tutti_bf16_product *job);
 
     /* Rows [rows] of one block: term k of a row is at (k / 16) * from_half + k % 16; 'terms' is 16
-     * or 32, the rest of a row is zero. */
+     * or 32. The odd chain's slots begin at TUTTI_BF16_ODD; what is beyond slots is zero. */
     void (*rows)(int rows, int terms, const float *from, size_t from_row, size_t from_half,
                  tutti_bf16 *to, size_t to_row);
     /* A panel: the 16 columns of term k, 0 .. terms-1, are at (k / 16) * from_half + (k % 16) *
-     * from_term. Slots without terms are not written. */
+     * from_term. */
     void (*panel)(int terms, const float *from, size_t from_term, size_t from_half, tutti_bf16 *to);
-    /* 16 rows of one block from terms that lie as for a panel: a transposition. */
+    /* 16 rows of one block from terms that lie as for a panel: a transposition. 64 bytes are
+     * written for each, one row after the other, so that a row of few slots may begin where those
+     * of the one before it end. */
     void (*turned_rows)(int terms, const float *from, size_t from_term, size_t from_half,
                         tutti_bf16 *to, size_t to_row);
     /* A panel whose 16 columns are rows as above, of which those from 'columns' on are zero. */
     void (*turned_panel)(int columns, int terms, const float *from, size_t from_row,
                          size_t from_half, tutti_bf16 *to);
+
+    /* to = left + right, of floats, as in fp32: what is not normal stays. 'count' is a multiple of
+     * 16; 'to' may be either. 'stream': stored past the caches, 'to' is aligned to a cache line. */
+    void (*join)(size_t count, const float *left, const float *right, float *to, bool stream);
 
     /* The machine's limit, as fma_rounds of table.h. */
     double (*rounds)(long rounds, float *sink);

@@ -45,7 +45,7 @@ INLINE void add_slot(vf *chain, int rows, int panels, const tutti_bf16 *a, ptrdi
 INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_bf16_product *job,
                       const tutti_bf16_block *block, const tutti_bf16 *a, const tutti_bf16 *b)
 {
-    enum { ODD = TUTTI_BF16_SLOTS * TUTTI_BF16_LINE };
+    enum { ODD = TUTTI_BF16_SLOTS * TUTTI_BF16_LINE }; /* of a whole panel */
     const ptrdiff_t step = backward ? -2 : 2, a_row = job->a_row;
     const size_t b_panel = job->b_panel;
     const tutti_bf16 *even = a + block->even, *odd = a + block->odd;
@@ -62,7 +62,8 @@ INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_
     } else {
         for (int s = 0; s < block->slots; s++) {
             add_slot(chain[0], rows, panels, even, a_row, b, b_panel);
-            add_slot(chain[1], rows, panels, odd, a_row, b + ODD, b_panel);
+            add_slot(chain[1], rows, panels, odd, a_row, b + block->slots * TUTTI_BF16_LINE,
+                     b_panel);
             even += step;
             odd += step;
             b += TUTTI_BF16_LINE;
@@ -159,7 +160,10 @@ static void product(const tutti_bf16_product *job)
         const int first = tutti_share_begin(job->rows, count, t);
         const int last = tutti_share_begin(job->rows, count, t + 1);
         const size_t until = fetch ? job->fetch_bytes / (size_t)count * (size_t)(t + 1) : 0;
-        for (; fetched < until; fetched += 64) __builtin_prefetch(fetch + fetched, 0, 2);
+        for (; fetched < until; fetched += 64) {
+            __builtin_prefetch(fetch + fetched, 0, 2);
+            if (job->fetch_too) __builtin_prefetch(job->fetch_too + fetched, 0, 2);
+        }
         fit[last - first](job, first);
     }
     vf_flush_end(before);
@@ -189,7 +193,7 @@ static void panel(int terms, const float *from, size_t from_term, size_t from_ha
     for (int chain = 0; chain < 2; chain++)
         for (int s = 0; s < slots; s++) {
             const int high = 4 * s + chain, low = high + 2;
-            tutti_bf16 *line = to + (chain * TUTTI_BF16_SLOTS + s) * TUTTI_BF16_LINE;
+            tutti_bf16 *line = to + (chain * slots + s) * TUTTI_BF16_LINE;
             UNROLL(16)
             for (int v = 0; v < VECS; v++)
                 vi_store_pairs(line + v * 2 * VLEN,
@@ -198,38 +202,53 @@ static void panel(int terms, const float *from, size_t from_term, size_t from_ha
         }
 }
 
-/* Slots [16][16] to where rows become columns. */
-INLINE void transpose(const tutti_bf16 *from, size_t from_row, tutti_bf16 *to, size_t to_row)
+/* Rows [16][16] of slots become columns, of which those of the first 'slots' of each half stay. */
+INLINE void transpose(const tutti_bf16 *from, tutti_bf16 *to, int slots)
 {
     for (int i = 0; i < TUTTI_BLOCK; i += VLEN)
         for (int j = 0; j < TUTTI_BLOCK; j += VLEN) {
             vf square[VLEN];
             UNROLL(16)
             for (int r = 0; r < VLEN; r++)
-                square[r] = vf_of_bits(vi_load_pairs(from + (i + r) * from_row + 2 * j));
+                square[r] = vf_of_bits(vi_load_pairs(from + (i + r) * TUTTI_BF16_LINE + 2 * j));
             vf_transpose(square);
             UNROLL(16)
-            for (int r = 0; r < VLEN; r++)
-                vi_store_pairs(to + (j + r) * to_row + 2 * i, vi_of_bits(square[r]));
+            for (int r = 0; r < VLEN; r++) {
+                const int chain = (j + r) / TUTTI_BF16_SLOTS, slot = (j + r) % TUTTI_BF16_SLOTS;
+                if (slot < slots)
+                    vi_store_pairs(to + (chain * slots + slot) * TUTTI_BF16_LINE + 2 * i,
+                                   vi_of_bits(square[r]));
+            }
         }
 }
 
 static void turned_rows(int terms, const float *from, size_t from_term, size_t from_half,
                         tutti_bf16 *to, size_t to_row)
 {
-    tutti_bf16 slots[TUTTI_BF16_PANEL];
-    if (terms < TUTTI_BF16_TERMS) memset(slots, 0, sizeof slots);
-    panel(terms, from, from_term, from_half, slots);
-    transpose(slots, TUTTI_BF16_LINE, to, to_row);
+    tutti_bf16 lines[TUTTI_BF16_PANEL], turned[TUTTI_BF16_PANEL];
+    if (terms <= TUTTI_BF16_TERMS - 4) memset(lines, 0, sizeof lines);
+    panel(terms, from, from_term, from_half, lines);
+    transpose(lines, turned, TUTTI_BF16_SLOTS);
+    for (int r = 0; r < TUTTI_BLOCK; r++)
+        memcpy(to + r * to_row, turned + r * TUTTI_BF16_LINE, sizeof(tutti_bf16[TUTTI_BF16_LINE]));
 }
 
 static void turned_panel(int columns, int terms, const float *from, size_t from_row,
                          size_t from_half, tutti_bf16 *to)
 {
-    tutti_bf16 slots[TUTTI_BF16_PANEL];
-    if (columns < TUTTI_BLOCK) memset(slots, 0, sizeof slots);
-    rows(columns, terms, from, from_row, from_half, slots, TUTTI_BF16_TERMS);
-    transpose(slots, TUTTI_BF16_TERMS, to, TUTTI_BF16_LINE);
+    tutti_bf16 lines[TUTTI_BF16_PANEL];
+    if (columns < TUTTI_BLOCK) memset(lines, 0, sizeof lines);
+    rows(columns, terms, from, from_row, from_half, lines, TUTTI_BF16_TERMS);
+    transpose(lines, to, tutti_bf16_slots(terms));
+}
+
+static void join(size_t count, const float *left, const float *right, float *to, bool stream)
+{
+    for (size_t i = 0; i < count; i += TUTTI_BLOCK) {
+        UNROLL(16)
+        for (int v = 0; v < TUTTI_BLOCK; v += VLEN)
+            vf_put(to + i + v, vf_add(vf_load(left + i + v), vf_load(right + i + v)), stream);
+    }
 }
 
 /* ---- the machine's limit ---- */
@@ -265,5 +284,6 @@ const tutti_bf16_kernels NAME(bf16) = {
     .panel = panel,
     .turned_rows = turned_rows,
     .turned_panel = turned_panel,
+    .join = join,
     .rounds = rounds,
 };

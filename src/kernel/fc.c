@@ -39,6 +39,7 @@ tutti_status tutti_fc_create(tutti_fc **out, int in, int out_features, tutti_pre
                      .precision = precision,
                      .threads = threads,
                      .kernels = row->fc,
+                     .bf16 = precision == TUTTI_IN_BF16 ? row->bf16 : NULL,
                      .caches = *caches};
     *out = fc;
     return TUTTI_OK;
@@ -74,6 +75,7 @@ static size_t packed_floats(const tutti_fc *fc, int n)
 
 size_t tutti_fc_scratch(const tutti_fc *fc, int n)
 {
+    if (fc->bf16) return tutti_fc_bf16_scratch(fc, n);
     const size_t forward = packed_floats(fc, n) * sizeof(float) * (size_t)fc->threads;
     const size_t data = tutti_fc_data_scratch(fc, n), weights = tutti_fc_weights_scratch(fc, n);
     const size_t backward = data > weights ? data : weights;
@@ -179,6 +181,10 @@ static void forward_share(void *arg, int thread, int threads)
 void tutti_fc_forward(const tutti_fc *fc, const tutti_task *task, const float *x, const float *w,
                       const float *bias, bool relu, float *y)
 {
+    if (fc->bf16) {
+        tutti_fc_bf16_forward(fc, task, x, w, bias, relu, y);
+        return;
+    }
     forward_pass pass = {.fc = fc,
                          .n = task->n,
                          .outputs = tutti_fc_filled(task->outputs),

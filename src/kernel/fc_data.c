@@ -121,17 +121,6 @@ static data_panel panel_of(const data_piece *piece, int panel)
     };
 }
 
-/* A leaf's place on the stack: how many sums wait below it, and how many of them it joins. */
-typedef struct leaf_place {
-    int depth, joins;
-} leaf_place;
-
-static leaf_place place_of(int leaf, int leaves)
-{
-    const int depth = __builtin_popcount((unsigned)leaf);
-    return (leaf_place){depth, leaf + 1 == leaves ? depth : tutti_tree_joins(leaf)};
-}
-
 /* Blocks of 16 outputs. */
 static int leaf_blocks(const data_pass *pass, int leaf)
 {
@@ -162,7 +151,7 @@ static void data_leaf(const data_piece *piece, int leaf, int p)
 {
     const data_pass *pass = piece->pass;
     const data_panel panel = panel_of(piece, p);
-    const leaf_place place = place_of(leaf, piece->leaves);
+    const tutti_fc_place place = tutti_fc_place_of(leaf, piece->leaves);
     const bool last_panel = p + 1 == piece->panels;
     const float *w = weights_of(pass, leaf, piece->input);
     pass->fc->kernels->data(&(tutti_fc_data_job){
@@ -227,7 +216,7 @@ static void data_share(void *arg, int thread, int threads)
 static void few_leaf(const data_pass *pass, float *stack, int leaf, int leaves, int input,
                      int inputs)
 {
-    const leaf_place place = place_of(leaf, leaves);
+    const tutti_fc_place place = tutti_fc_place_of(leaf, leaves);
     const bool last = leaf + 1 == leaves;
     pass->fc->kernels->few->data(&(tutti_fc_few_job){
         .samples = pass->n,
@@ -260,21 +249,34 @@ static void few_share(void *arg, int thread, int threads)
 
 /* ---- the pass ---- */
 
-static void backward_data(data_pass *pass, const tutti_task *task)
+static void backward_data(const tutti_fc *fc, const tutti_task *task,
+                          const tutti_fc_data_call *call)
 {
-    const tutti_fc *fc = pass->fc;
     TUTTI_ASSERT(tutti_team_size(task->team) <= fc->threads);
-    tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, pass->n)};
-    pass->piece = piece_of(fc, pass->n);
-    pass->stacks = tutti_fc_take(&arena, pass->piece.stack * fc->threads);
-    if (is_few(fc, pass->n)) {
-        tutti_team_run(task->team, few_share, pass);
+    if (fc->bf16) {
+        tutti_fc_bf16_backward_data(fc, task, call);
         return;
     }
-    pass->dy_transposed =
-        tutti_fc_take(&arena, (size_t)tutti_fc_blocks(pass->n) * dy_block_floats(pass->outputs));
-    tutti_team_run(task->team, data_pack_share, pass);
-    tutti_team_run(task->team, data_share, pass);
+    tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, task->n)};
+    const data_piece_shape piece = piece_of(fc, task->n);
+    data_pass pass = {.fc = fc,
+                      .n = task->n,
+                      .outputs = call->outputs,
+                      .dy = call->dy,
+                      .dy_row = call->dy_row,
+                      .w = call->w,
+                      .mask = call->mask,
+                      .dx = call->dx,
+                      .stacks = tutti_fc_take(&arena, piece.stack * fc->threads),
+                      .piece = piece};
+    if (is_few(fc, pass.n)) {
+        tutti_team_run(task->team, few_share, &pass);
+        return;
+    }
+    pass.dy_transposed =
+        tutti_fc_take(&arena, (size_t)tutti_fc_blocks(pass.n) * dy_block_floats(pass.outputs));
+    tutti_team_run(task->team, data_pack_share, &pass);
+    tutti_team_run(task->team, data_share, &pass);
 }
 
 void tutti_fc_backward_data(const tutti_fc *fc, const tutti_task *task, const float *dy,
@@ -285,15 +287,7 @@ void tutti_fc_backward_data(const tutti_fc *fc, const tutti_task *task, const fl
         return;
     }
     const int outputs = tutti_fc_filled(task->outputs);
-    data_pass pass = {.fc = fc,
-                      .n = task->n,
-                      .outputs = outputs,
-                      .dy = dy,
-                      .dy_row = (size_t)outputs,
-                      .w = w,
-                      .mask = mask,
-                      .dx = dx};
-    backward_data(&pass, task);
+    backward_data(fc, task, &(tutti_fc_data_call){outputs, dy, (size_t)outputs, w, mask, dx});
 }
 
 int tutti_fc_backward_data_roots(const tutti_fc *fc, const tutti_task *task, int first, int end,
@@ -306,14 +300,12 @@ int tutti_fc_backward_data_roots(const tutti_fc *fc, const tutti_task *task, int
     for (int r = 0; r < count; r++) {
         const int from = (roots[r].index << roots[r].level) * TUTTI_FC_LEAF;
         const int to = tutti_fc_least(from + (TUTTI_FC_LEAF << roots[r].level), fc->out);
-        data_pass pass = {.fc = fc,
-                          .n = task->n,
-                          .outputs = to - from,
-                          .dy = dy + (from - begin),
-                          .dy_row = (size_t)held,
-                          .w = w + (size_t)(from - begin) * fc->in,
-                          .dx = partial[r]};
-        backward_data(&pass, task);
+        backward_data(fc, task,
+                      &(tutti_fc_data_call){.outputs = to - from,
+                                            .dy = dy + (from - begin),
+                                            .dy_row = (size_t)held,
+                                            .w = w + (size_t)(from - begin) * fc->in,
+                                            .dx = partial[r]});
     }
     return count;
 }

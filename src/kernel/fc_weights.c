@@ -166,6 +166,10 @@ static void weights_share(void *arg, int thread, int threads)
 void tutti_fc_backward_weights(const tutti_fc *fc, const tutti_task *task, const float *x,
                                const float *dy, float *dw, float *db)
 {
+    if (fc->bf16 && task->grains->count) {
+        tutti_fc_bf16_backward_weights(fc, task, x, dy, dw, db);
+        return;
+    }
     TUTTI_ASSERT(tutti_team_size(task->team) <= fc->threads);
     const tutti_grains *grains = task->grains;
     const int outputs = tutti_fc_filled(task->outputs);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/tree.h"
+#include "kernel/ref_bf16.h"
 
 /* Where the weight from input i to output o is in [o/16][i][16]. */
 static size_t weight_at(int in, int o, int i)
@@ -60,6 +61,19 @@ void tutti_ref_fc_backward_data(int n, int in, int out, const float *dy, const f
         }
 }
 
+/* The gradient by bias o, which rounds nothing. */
+static float bias_gradient(const tutti_grains *grains, int out, const float *dy, int o)
+{
+    counter tree = {0};
+    for (int g = 0; g < grains->count; g++) {
+        float leaf = 0.0f;
+        for (int s = grains->begin[g]; s < grains->begin[g + 1]; s++)
+            leaf = s == grains->begin[g] ? dy[(size_t)s * out + o] : leaf + dy[(size_t)s * out + o];
+        add_leaf(&tree, leaf);
+    }
+    return total(&tree);
+}
+
 void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, const float *x,
                                    const float *dy, float *dw, float *db)
 {
@@ -76,15 +90,79 @@ void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, 
             }
             dw[weight_at(in, o, i)] = total(&tree);
         }
-        counter tree = {0};
-        for (int g = 0; g < grains->count; g++) {
-            float leaf = 0.0f;
-            for (int s = grains->begin[g]; s < grains->begin[g + 1]; s++)
-                leaf = s == grains->begin[g] ? dy[(size_t)s * out + o]
-                                             : leaf + dy[(size_t)s * out + o];
-            add_leaf(&tree, leaf);
+        if (db) db[o] = bias_gradient(grains, out, dy, o);
+    }
+}
+
+/* ---- bf16 ---- */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+void tutti_ref_fc_bf16_forward(int n, int in, int out, const float *x, const float *w,
+                               const float *bias, bool relu, float *y)
+{
+    for (int s = 0; s < n; s++)
+        for (int o = 0; o < out; o++) {
+            float sum = 0.0f;
+            for (int i = 0; i < in; i += TUTTI_BF16_TERMS)
+                sum =
+                    tutti_ref_bf16_block_of(least(TUTTI_BF16_TERMS, in - i), x + (size_t)s * in + i,
+                                            1, w + weight_at(in, o, i), TUTTI_BLOCK, sum);
+            if (bias) sum = tutti_ref_bf16_add(sum, bias[o]);
+            y[(size_t)s * out + o] = relu && 0.0f > sum ? 0.0f : sum;
         }
-        if (db) db[o] = total(&tree);
+}
+
+/* Weights of consecutive outputs are not evenly spaced: a block of them, side by side. */
+static void column_of(int in, const float *w, int first, int i, int count, float *column)
+{
+    for (int k = 0; k < count; k++) column[k] = w[weight_at(in, first + k, i)];
+}
+
+void tutti_ref_fc_bf16_backward_data(int n, int in, int out, const float *dy, const float *w,
+                                     const float *mask, float *dx)
+{
+    float column[TUTTI_BF16_TERMS];
+    for (int s = 0; s < n; s++)
+        for (int i = 0; i < in; i++) {
+            counter tree = {0};
+            for (int first = 0; first < out; first += TUTTI_FC_LEAF) {
+                float leaf = 0.0f;
+                const int end = least(out, first + TUTTI_FC_LEAF);
+                for (int o = first; o < end; o += TUTTI_BF16_TERMS) {
+                    const int terms = least(TUTTI_BF16_TERMS, end - o);
+                    column_of(in, w, o, i, terms, column);
+                    leaf = tutti_ref_bf16_block_of(terms, column, 1, dy + (size_t)s * out + o, 1,
+                                                   leaf);
+                }
+                add_leaf(&tree, leaf);
+            }
+            const size_t at = (size_t)s * in + i;
+            dx[at] = mask && mask[at] <= 0.0f ? 0.0f : total(&tree);
+        }
+}
+
+void tutti_ref_fc_bf16_backward_weights(const tutti_grains *grains, int in, int out, const float *x,
+                                        const float *dy, float *dw, float *db)
+{
+    for (int o = 0; o < out; o++) {
+        for (int i = 0; i < in; i++) {
+            counter tree = {0};
+            for (int g = 0; g < grains->count; g++) {
+                float leaf = 0.0f;
+                const int end = grains->begin[g + 1];
+                for (int s = grains->begin[g]; s < end; s += TUTTI_BF16_TERMS)
+                    leaf = tutti_ref_bf16_block_of(least(TUTTI_BF16_TERMS, end - s),
+                                                   x + (size_t)s * in + i, in,
+                                                   dy + (size_t)s * out + o, out, leaf);
+                add_leaf(&tree, leaf);
+            }
+            dw[weight_at(in, o, i)] = total(&tree);
+        }
+        if (db) db[o] = bias_gradient(grains, out, dy, o);
     }
 }
 

@@ -12,6 +12,14 @@ void tutti_ref_fc_backward_data(int n, int in, int out, const float *dy, const f
 void tutti_ref_fc_backward_weights(const tutti_grains *grains, int in, int out, const float *x,
                                    const float *dy, float *dw, float *db);
 
+/* The same of operands rounded to bf16; see fc.h. */
+void tutti_ref_fc_bf16_forward(int n, int in, int out, const float *x, const float *w,
+                               const float *bias, bool relu, float *y);
+void tutti_ref_fc_bf16_backward_data(int n, int in, int out, const float *dy, const float *w,
+                                     const float *mask, float *dx);
+void tutti_ref_fc_bf16_backward_weights(const tutti_grains *grains, int in, int out, const float *x,
+                                        const float *dy, float *dw, float *db);
+
 /* A sum in double and the sum of its terms' magnitudes, for bounds: a float sum of k products in
  * any order is at most (k+1) eps/2 times the magnitude away from the exact one. */
 typedef struct tutti_ref_exact {

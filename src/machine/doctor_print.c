@@ -40,6 +40,8 @@ static void print_speeds(const tutti_facts *m, FILE *out)
     if (s->fma_one <= 0) return;
     fprintf(out, "fma       %.1f GFLOP/s with 1 thread, %.1f with %d\n", s->fma_one, s->fma_all,
             m->team);
+    fprintf(out, "bf16      %.1f GFLOP/s with 1 thread, %.1f with %d\n", s->bf16_one, s->bf16_all,
+            m->team);
     fprintf(out, "bandwidth %.1f GB/s read, %.1f write, %.1f copy with %d thread%s\n", s->read,
             s->write, s->copy, m->team, m->team == 1 ? "" : "s");
     print_slowest(m, out);
@@ -108,15 +110,16 @@ static json_t *machine_json(const tutti_machine *machine)
     const tutti_facts *m = &machine->facts;
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:o, s:{s:I, s:I, s:s}, s:{s:i, s:b}, s:i, s:i, s:o,"
-        " s:{s:o, s:o}, s:{s:o, s:o, s:o}, s:o}",
+        " s:{s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o, s:o}, s:o}",
         "cpu", m->cpu, "cores", m->cores, "machine_cores", m->machine_cores, "hardware_threads",
         m->threads, "machine_hardware_threads", m->machine_threads, "numa_nodes", m->numa_nodes,
         "isa", m->isa, "caches", caches_json(m), "memory", "bytes", (json_int_t)m->memory, "free",
         (json_int_t)m->memory_free, "huge_pages", m->huge_pages, "team", "threads", m->team,
         "pinned", m->pinned, "ranks", m->all_ranks, "ranks_on_host", m->ranks, "mpi",
         *m->mpi ? json_string(m->mpi) : json_null(), "fma_gflops", "1",
-        speed_json(m->speeds.fma_one), "all", speed_json(m->speeds.fma_all), "memory_gbps", "read",
-        speed_json(m->speeds.read), "write", speed_json(m->speeds.write), "copy",
+        speed_json(m->speeds.fma_one), "all", speed_json(m->speeds.fma_all), "bf16_gflops", "1",
+        speed_json(m->speeds.bf16_one), "all", speed_json(m->speeds.bf16_all), "memory_gbps",
+        "read", speed_json(m->speeds.read), "write", speed_json(m->speeds.write), "copy",
         speed_json(m->speeds.copy), "findings", findings_json(machine));
 }
 

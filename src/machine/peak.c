@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "kernel/bf16_kernels.h"
 
 enum { TRY_FLOATS = 64 }; /* the unit of the streaming kernels */
 
@@ -26,6 +27,13 @@ static void fma_job(void *arg, int thread, int size)
     bench *b = arg;
     (void)size;
     b->desks[thread].flops = b->row->fma_rounds(b->rounds, &b->desks[thread].sink);
+}
+
+static void bf16_job(void *arg, int thread, int size)
+{
+    bench *b = arg;
+    (void)size;
+    b->desks[thread].flops = b->row->bf16->rounds(b->rounds, &b->desks[thread].sink);
 }
 
 static void read_job(void *arg, int thread, int size)
@@ -65,12 +73,12 @@ static double best_time(tutti_team *team, tutti_team_job *job, bench *b, double 
 
 /* GFLOP/s; 'rounds' is chosen so that a try takes a quarter of a millisecond: so short that on a
  * busy machine all threads are sometimes at work at once, undisturbed. */
-static double fma_speed(tutti_team *team, bench *b, double seconds)
+static double product_speed(tutti_team *team, tutti_team_job *job, bench *b, double seconds)
 {
     double flops = 0;
     b->rounds = 256;
-    while (best_time(NULL, fma_job, b, 0) < 0.25e-3) b->rounds *= 2;
-    const double time = best_time(team, fma_job, b, seconds);
+    while (best_time(NULL, job, b, 0) < 0.25e-3) b->rounds *= 2;
+    const double time = best_time(team, job, b, seconds);
     for (int i = 0; i < tutti_team_size(team); i++) flops += b->desks[i].flops;
     return flops / time * 1e-9;
 }
@@ -90,8 +98,8 @@ tutti_status tutti_peak_measure(double *gflops, tutti_exec exec, double seconds)
     bench b = {.row = exec.row};
     const int threads = tutti_team_size(exec.team);
     TUTTI_TRY(tutti_alloc(&b.desks, (size_t)threads, sizeof *b.desks));
-    const double one = fma_speed(NULL, &b, seconds / 4);
-    const double all = fma_speed(exec.team, &b, seconds - seconds / 4);
+    const double one = product_speed(NULL, fma_job, &b, seconds / 4);
+    const double all = product_speed(exec.team, fma_job, &b, seconds - seconds / 4);
     tutti_free(b.desks);
     *gflops = all > one * threads / 2 ? all : one * threads / 2;
     return TUTTI_OK;
@@ -143,8 +151,10 @@ tutti_status tutti_speeds_measure(tutti_speeds *speeds, const tutti_rank *me, ui
     bench b = {.row = me->exec.row, .count = floats_per_thread(me->topology, share, size)};
     *speeds = (tutti_speeds){0};
     TUTTI_TRY(tutti_alloc(&b.desks, (size_t)size, sizeof *b.desks));
-    speeds->fma_one = fma_speed(NULL, &b, seconds / 4);
-    speeds->fma_all = fma_speed(team, &b, seconds / 4);
+    speeds->fma_one = product_speed(NULL, fma_job, &b, seconds / 8);
+    speeds->fma_all = product_speed(team, fma_job, &b, seconds / 8);
+    speeds->bf16_one = product_speed(NULL, bf16_job, &b, seconds / 8);
+    speeds->bf16_all = product_speed(team, bf16_job, &b, seconds / 8);
     const tutti_status s = memory_speeds(speeds, team, &b, seconds / 2);
     for (int i = 0; i < size; i++) {
         tutti_free(b.desks[i].x);

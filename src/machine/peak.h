@@ -8,8 +8,9 @@
 
 /* Best speeds seen, 0 where not measured. */
 typedef struct tutti_speeds {
-    double fma_one, fma_all;  /* GFLOP/s with one thread, with all */
-    double read, write, copy; /* GB/s with all threads; copying counts both ways */
+    double fma_one, fma_all;   /* GFLOP/s with one thread, with all */
+    double bf16_one, bf16_all; /* of products of bf16, likewise */
+    double read, write, copy;  /* GB/s with all threads; copying counts both ways */
 } tutti_speeds;
 
 /* Spends about 'seconds' on the team. 'memory_free' is the host's. */

@@ -47,8 +47,8 @@ static inline vh vh_set1(const unsigned short *p)
 {
     return vh_load(p);
 }
-/* What rounds to less than 2^-126 with 24 bits is less than 2^-126 - 2^-151. The product is exact in
- * double; where the sum is not, its last bits are too small to lift it over that. */
+/* What rounds to less than 2^-126 with 24 bits is less than 2^-126 - 2^-151. The product is exact
+ * in double; where the sum is not, its last bits are too small to lift it over that. */
 static inline float fma_flushed(float a, float b, float c)
 {
     const double sum = (double)a * b + c;
