@@ -29,7 +29,7 @@ check-san: setup
 	    tools/check $(SAN) --suite unit
 
 check-tsan: setup
-	@[ -f $(TSAN)/build.ninja ] || CC=clang meson setup $(TSAN) --buildtype=debugoptimized \
+	@[ -f $(TSAN)/build.ninja ] || meson setup $(TSAN) --native-file=tools/clang.ini --buildtype=debugoptimized \
 	    -Db_sanitize=thread -Db_lundef=false -Dwerror=false
 	@ninja -C $(TSAN)
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1:allocator_may_return_null=1 \
@@ -94,7 +94,7 @@ check-torch: all
 # The Python package as pip installs it, with mpi4py's communicators, and what --tensorboard writes read
 # by TensorBoard's own reader, in an environment of its own.
 check-python: all
-	@tools/venv $(VENV)-python numpy mpi4py tensorboard matplotlib setuptools
+	@tools/venv $(VENV)-python numpy mpi4py tensorboard matplotlib setuptools wheel
 	@$(VENV)-python/bin/pip install --quiet --no-build-isolation --force-reinstall --no-deps ./python
 	@$(VENV)-python/bin/python tests/check_tensorboard.py $(BUILD)/tutti
 	@$(VENV)-python/bin/python tests/checks/python.py $(BUILD)/tutti $(BUILD)/src/libtutti.so installed mpirun
@@ -136,7 +136,7 @@ check-avx512: setup
 # Every fuzzer for five minutes; make fuzz SECONDS=60 for one.
 SECONDS ?= 300
 fuzz: setup
-	@[ -f $(FUZZ)/build.ninja ] || CC=clang meson setup $(FUZZ) --buildtype=debugoptimized \
+	@[ -f $(FUZZ)/build.ninja ] || meson setup $(FUZZ) --native-file=tools/clang.ini --buildtype=debugoptimized \
 	    -Dfuzz=true -Db_lundef=false -Dwerror=false
 	@ninja -C $(FUZZ) fuzzers
 	@meson test -C $(FUZZ) --no-rebuild --suite fuzz --test-args=-max_total_time=$(SECONDS)

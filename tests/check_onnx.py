@@ -7,6 +7,8 @@ PyTorch's in double precision, exported, and run by ONNX Runtime.
   old       the old exporter: batch normalisation folded into convolutions, shapes computed by nodes
   dynamo    today's: the same, with weights in a second file
 
+Losses: nets that end in each of them are exported, and ONNX Runtime gives for each target what they do.
+
 Where batch normalisation was folded the step is compared with that of the module so folded. Errors
 are as in check_torchvision.py, and so are their bounds and draws."""
 import pathlib
@@ -128,6 +130,48 @@ def check(tutti, program, name, how):
     return False
 
 
+# ---- losses ----
+
+LOSSES = {
+    "mse": "fc1 fc 4\nloss mse", "l1": "conv1 conv 3 kernel=3\nloss l1",
+    "huber": "fc1 fc 4\nloss huber", "bce": "conv1 conv 3 kernel=3\npool avgpool global\nloss bce",
+    "softmax": "conv1 conv 3 kernel=3\npool avgpool global\nloss softmax",
+    "pixelsoftmax": "conv1 conv 5 kernel=3 pad=1 relu\nup deconv 3 kernel=2 stride=2\nloss pixelsoftmax",
+    "several": "conv1 conv 5 kernel=3\naux fc 2\nnear mse target=2\nother fc 3 from=conv1\nloss softmax",
+}
+
+
+def outputs_of(tutti, program, text, scratch, samples):
+    net = scratch / "net.net"
+    net.write_text(f"tutti net 1\ninput 2 6 6\n{text}\n")
+    subprocess.run([tutti, "train", net, "--data", "synthetic", "--batch-size", "4", "--steps", "1", "--run",
+                    scratch / "run"], check=True, capture_output=True)
+    subprocess.run([tutti, "export", scratch / "run", "--onnx", scratch / "net.onnx"], check=True,
+                   stdout=subprocess.DEVNULL)
+    onnx.checker.check_model(str(scratch / "net.onnx"), full_check=True)
+    weights = scratch / "run/best/model.safetensors"
+    samples.numpy().tofile(scratch / "x")
+    subprocess.run([program, net, weights, scratch / "x", scratch / "p"], check=True)
+    return np.fromfile(scratch / "p", np.float32)
+
+
+def check_loss(tutti, program, name):
+    samples = torch.randn(3, 2, 6, 6, generator=torch.Generator().manual_seed(1))
+    with tempfile.TemporaryDirectory() as place:
+        scratch = pathlib.Path(place)
+        ours = outputs_of(tutti, program, LOSSES[name], scratch, samples)
+        session = onnxruntime.InferenceSession(str(scratch / "net.onnx"),
+                                               providers=["CPUExecutionProvider"])
+        theirs = session.run(None, {"input": samples.numpy()})
+        names = [output.name for output in session.get_outputs()]
+    wanted = {"several": ["probabilities", "values2"]}.get(
+        name, ["values" if name in ("mse", "l1", "huber") else "probabilities"])
+    error = float(np.abs(theirs[0].reshape(-1) - ours).max())
+    good = names == wanted and error <= EXPORTED
+    print(f"{name:20} loss    {', '.join(names)}: {error:.1e}: {'ok' if good else 'FAILED'}", flush=True)
+    return good
+
+
 def tried(tutti, program, name, how):
     try:
         return check(tutti, program, name, how)
@@ -143,4 +187,5 @@ if __name__ == "__main__":
     results = [tried(*sys.argv[1:3], name, how) for name, only in wanted
                for how in ([only] if only else WAYS)]
     print(f"{sum(results)} of {len(results)} models went through ONNX and back")
+    results += [check_loss(*sys.argv[1:3], name) for name in LOSSES if len(sys.argv) == 3]
     sys.exit(0 if all(results) else 1)

@@ -1,5 +1,6 @@
 /* net_outputs NET WEIGHTS SAMPLES PROBABILITIES: evaluates a net, for comparisons elsewhere.
- * SAMPLES are floats [n][c][h][w]; PROBABILITIES become floats [n][classes]. */
+ * SAMPLES are floats [n][c][h][w]; PROBABILITIES become floats [n][classes]; of a net that answers
+ * for each pixel [n][classes][h][w], of one that answers with values those. */
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -40,19 +41,29 @@ static void place_sample(const tutti_net *net, const float *from, float *to)
                 from[c * pixels + p];
 }
 
+static bool write_answer(const tutti_net *net, const float *answer, FILE *out)
+{
+    const tutti_target *t = &net->targets[tutti_net_answer(net)];
+    const int pixels = t->h * t->w;
+    for (int c = 0; c < t->c; c++)
+        for (int p = 0; p < pixels; p++) {
+            const int at = (c / TUTTI_BLOCK * pixels + p) * TUTTI_BLOCK + c % TUTTI_BLOCK;
+            if (fwrite(answer + at, sizeof *answer, 1, out) != 1) return false;
+        }
+    return true;
+}
+
 static tutti_status evaluate(tutti_model *model, FILE *samples, FILE *out)
 {
     const tutti_net *net = tutti_model_net(model);
     const size_t count = tutti_shape_count(net->input);
-    const size_t classes = (size_t)tutti_net_classes(net);
     float *raw = NULL, *placed = NULL;
     tutti_status s = tutti_alloc(&raw, count, sizeof *raw);
     if (s == TUTTI_OK) s = tutti_alloc(&placed, tutti_net_input_floats(net), sizeof *placed);
     while (s == TUTTI_OK && fread(raw, sizeof *raw, count, samples) == count) {
         place_sample(net, raw, placed);
         s = tutti_model_evaluate(model, 1, placed, NULL);
-        if (s == TUTTI_OK &&
-            fwrite(tutti_model_probabilities(model), sizeof(float), classes, out) != classes)
+        if (s == TUTTI_OK && !write_answer(net, tutti_model_probabilities(model), out))
             s = tutti_fail(TUTTI_IO, "cannot write the probabilities");
     }
     tutti_free(raw);

@@ -10,15 +10,18 @@
 
 enum { POWERS = 40, DENSE = TUTTI_CURVE_POINTS - 2 * POWERS };
 
-/* Powers of two on both sides, and between them the range where activations bend. */
+/* Powers of two on both sides, and between them the range where activations bend, most of all
+ * around zero. */
 static void make_points(double *x)
 {
-    const double step = 24.0 / (DENSE - 1);
     for (int i = 0; i < POWERS; i++) {
         x[i] = -ldexp(13, POWERS - 1 - i);
         x[TUTTI_CURVE_POINTS - 1 - i] = ldexp(13, POWERS - 1 - i);
     }
-    for (int i = 0; i < DENSE; i++) x[POWERS + i] = -12 + step * i;
+    for (int i = 0; i < DENSE; i++) {
+        const double t = 2.0 * i / (DENSE - 1) - 1;
+        x[POWERS + i] = 12 * t * t * t;
+    }
 }
 
 /* ---- curves of values ---- */

@@ -7,11 +7,21 @@
 #include "interchange/importer.h"
 #include "nn/net.h"
 
+enum { MOST_VALUES = 1 << 30 }; /* of a sample in a layer, as nets have it */
+
+static bool is_too_large(tutti_shape s)
+{
+    return s.c > MOST_VALUES / s.h || (int64_t)s.c * s.h > MOST_VALUES / s.w;
+}
+
 tutti_status tutti_draft_add(tutti_importer *im, const char *kind, const int *inputs, int count,
                              tutti_shape shape, int *out)
 {
     if (im->draft_count == TUTTI_MAX_LAYERS)
         return tutti_import_unknown(im, "a net of Tutti has at most %d layers", TUTTI_MAX_LAYERS);
+    if (is_too_large(shape))
+        return tutti_import_unknown(im, "a layer of %dx%dx%d values is too large", shape.c, shape.h,
+                                    shape.w);
     TUTTI_TRY(tutti_grow(&im->drafts, &im->draft_room, im->draft_count, sizeof *im->drafts));
     tutti_draft *d = &im->drafts[im->draft_count];
     d->kind = kind;

@@ -68,6 +68,12 @@ static tutti_status open_source(source *s, const tutti_export_options *o)
 
 /* ---- the graph ---- */
 
+/* Of the graph's own inputs and outputs: [N, c] or [N, c, h, w]. */
+static int dims_of(tutti_shape s)
+{
+    return s.h * s.w == 1 ? 2 : 4;
+}
+
 static tutti_status write_layer(tutti_exporter *x)
 {
     const tutti_layer *l = x->layer;
@@ -80,11 +86,13 @@ static tutti_status write_layer(tutti_exporter *x)
                           "layer %s: ONNX has nothing for '%s', or Tutti does "
                           "not write it",
                           l->name, k ? l->activation->word : l->kind->word);
-    if (!l->kind->names_inputs) tutti_outer_input(x, 0, k->dims, in);
-    const int from = l->from[0],
-              given = from < 0 ? x->net->input.h * x->net->input.w == 1 ? 2 : 4 : x->dims[from];
+    const int reads =
+        l->kind->is_loss ? dims_of(tutti_outer_answer_shape(x->net, l->target)) : k->dims;
+    if (!l->kind->names_inputs) tutti_outer_input(x, 0, reads, in);
+    const int from = l->from[0], given = from < 0 ? dims_of(x->net->input) : x->dims[from];
     x->dims[number] = k->makes ? k->makes : k->dims ? k->dims : given;
-    tutti_outer_output(x, out);
+    if (l->kind->is_loss) tutti_outer_answer(x->net, l->target, out);
+    else tutti_outer_output(x, out);
     snprintf(sum, sizeof sum, "%.80s:sum", l->name);
     k->write(x, in, a ? sum : out);
     x->is_merged = a != NULL;
@@ -106,14 +114,14 @@ static tutti_status write_layers(tutti_exporter *x)
     return tutti_string_status(&x->nodes);
 }
 
-/* "input" [N, c, h, w] or "probabilities" [N, classes], of floats. */
+/* Of floats. */
 static void put_port(tutti_string *graph, int number, const char *name, tutti_shape shape)
 {
     const int64_t size[3] = {shape.c, shape.h, shape.w};
     tutti_string dims = {0}, one = {0}, tensor = {0}, type = {0}, port = {0};
     tutti_wire_put_text(&one, 2, "N");
     tutti_wire_put_message(&dims, 1, &one);
-    for (int i = 0; i < (shape.h * shape.w == 1 ? 1 : 3); i++) {
+    for (int i = 0; i < dims_of(shape) - 1; i++) {
         tutti_wire_put_int(&one, 1, size[i]);
         tutti_wire_put_message(&dims, 1, &one);
     }
@@ -125,6 +133,13 @@ static void put_port(tutti_string *graph, int number, const char *name, tutti_sh
     tutti_wire_put_message(graph, number, &port);
 }
 
+static void put_answer(tutti_string *graph, const tutti_net *net, int target)
+{
+    char name[TUTTI_OUTER];
+    tutti_outer_answer(net, target, name);
+    put_port(graph, 12, name, tutti_outer_answer_shape(net, target));
+}
+
 /* All of the graph but the parameters. */
 static void put_graph(tutti_exporter *x, tutti_string *graph)
 {
@@ -132,7 +147,9 @@ static void put_graph(tutti_exporter *x, tutti_string *graph)
     tutti_wire_put_text(graph, 2, tutti_net_name(x->net));
     if (x->small.length) tutti_string_append(graph, x->small.data, x->small.length);
     put_port(graph, 11, "input", x->net->input);
-    put_port(graph, 12, "probabilities", (tutti_shape){tutti_net_classes(x->net), 1, 1});
+    put_answer(graph, x->net, tutti_net_answer(x->net));
+    for (int t = 0; t < x->net->target_count; t++)
+        if (t != tutti_net_answer(x->net)) put_answer(graph, x->net, t);
 }
 
 /* The beginning of a parameter, up to its values. */

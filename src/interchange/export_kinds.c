@@ -389,25 +389,26 @@ static void shuffle(tutti_exporter *x, const char *in, const char *out)
 
 static void softmax(tutti_exporter *x, const char *in, const char *out)
 {
-    (void)out;
     tutti_node_begin(x, "Softmax", "");
     tutti_node_in(x, in);
-    tutti_node_int(x, "axis", -1);
-    tutti_node_end(x, "probabilities");
+    tutti_node_int(x, "axis", 1);
+    tutti_node_end(x, out);
 }
 
 // clang-format off
 static const tutti_outer_kind kinds[] = {
     {"add", 4, add, 0},             {"avgpool", 4, avgpool, 0},     {"batchnorm", 0, batchnorm, 0},
-    {"concat", 4, concat, 0},       {"conv", 4, conv, 0},           {"deconv", 4, deconv, 0},
-    {"dropout", 0, nothing, 0},     {"fc", 2, fc, 2},               {"gelu", 0, gelu, 0},
-    {"groupnorm", 4, groupnorm, 0}, {"hardsigmoid", 0, hardsigmoid, 0}, {"hardswish", 0, hardswish, 0},
+    {"bce", 0, sigmoid, 0},         {"concat", 4, concat, 0},       {"conv", 4, conv, 0},
+    {"deconv", 4, deconv, 0},       {"dropout", 0, nothing, 0},     {"fc", 2, fc, 2},
+    {"gelu", 0, gelu, 0},           {"groupnorm", 4, groupnorm, 0}, {"hardsigmoid", 0, hardsigmoid, 0},
+    {"hardswish", 0, hardswish, 0}, {"huber", 0, nothing, 0},       {"l1", 0, nothing, 0},
     {"layernorm", 4, layernorm, 0}, {"layerscale", 4, layerscale, 0}, {"leakyrelu", 0, leakyrelu, 0},
-    {"lrn", 4, lrn, 0},             {"maxpool", 4, maxpool, 0},     {"mul", 4, mul, 0},
-    {"relu", 0, relu, 0},           {"relu6", 0, relu6, 0},         {"shuffle", 4, shuffle, 0},
-    {"sigmoid", 0, sigmoid, 0},     {"silu", 0, silu, 0},           {"slice", 4, slice, 0},
-    {"softmax", 2, softmax, 2},     {"stochasticdepth", 0, nothing, 0}, {"tanh", 0, hyperbolic, 0},
-    {"upsample", 4, upsample, 0},   {NULL, 0, NULL, 0},
+    {"lrn", 4, lrn, 0},             {"maxpool", 4, maxpool, 0},     {"mse", 0, nothing, 0},
+    {"mul", 4, mul, 0},             {"pixelsoftmax", 4, softmax, 4}, {"relu", 0, relu, 0},
+    {"relu6", 0, relu6, 0},         {"shuffle", 4, shuffle, 0},     {"sigmoid", 0, sigmoid, 0},
+    {"silu", 0, silu, 0},           {"slice", 4, slice, 0},         {"softmax", 2, softmax, 2},
+    {"stochasticdepth", 0, nothing, 0}, {"tanh", 0, hyperbolic, 0}, {"upsample", 4, upsample, 0},
+    {NULL, 0, NULL, 0},
 };
 // clang-format on
 

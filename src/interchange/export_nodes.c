@@ -110,6 +110,20 @@ static void name_of(const tutti_exporter *x, int layer, const char *part, char n
     else snprintf(name, TUTTI_OUTER, "%.80s:%s", x->net->layers[layer].name, *part ? part : "out");
 }
 
+void tutti_outer_answer(const tutti_net *net, int target, char name[TUTTI_OUTER])
+{
+    const bool values = net->targets[target].form == TUTTI_TARGET_VALUES;
+    char number[16] = "";
+    if (target != tutti_net_answer(net)) snprintf(number, sizeof number, "%d", target + 1);
+    snprintf(name, TUTTI_OUTER, "%s%s", values ? "values" : "probabilities", number);
+}
+
+tutti_shape tutti_outer_answer_shape(const tutti_net *net, int target)
+{
+    const tutti_target *t = &net->targets[target];
+    return (tutti_shape){t->c, t->h, t->w};
+}
+
 void tutti_outer_output(const tutti_exporter *x, char name[TUTTI_OUTER])
 {
     name_of(x, (int)(x->layer - x->net->layers), "", name);

@@ -53,6 +53,11 @@ const char *tutti_outer_param_of(tutti_exporter *x, int index, int dims, const i
  * where it is not. */
 void tutti_outer_input(tutti_exporter *x, int input, int dims, char name[TUTTI_OUTER]);
 
+/* What the graph says of a target: that of the net's answer is called "probabilities" or "values",
+ * others "values2", after the target's number. */
+void tutti_outer_answer(const tutti_net *net, int target, char name[TUTTI_OUTER]);
+tutti_shape tutti_outer_answer_shape(const tutti_net *net, int target);
+
 /* What the layer's own sum is called, before its activation, and what comes out. */
 void tutti_outer_output(const tutti_exporter *x, char name[TUTTI_OUTER]);
 

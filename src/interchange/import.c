@@ -184,6 +184,8 @@ static tutti_status convert(tutti_importer *im, const tutti_onnx_node *node)
     const bool folds = has_only_constants(im, node) && o->fold;
     if (!folds && !o->convert)
         return tutti_import_unknown(im, "Tutti has it for constants only, to find out shapes");
+    if (folds && o->fold != o->convert && !tutti_import_input(im, node, 0))
+        return tutti_import_unknown(im, "its input is missing");
     if (folds) return o->fold(im, node);
     TUTTI_TRY(o->convert(im, node));
     release(im, node);
@@ -214,11 +216,10 @@ static tutti_status find_last(tutti_importer *im, int *layer)
     TUTTI_TRY(tutti_import_settle(im, v));
     TUTTI_TRY(tutti_import_whole(im, v));
     const tutti_shape shape = tutti_import_shape(im, v->layer);
-    if (v->layer < 0 || shape.h * shape.w != 1)
+    if (v->layer < 0 || (shape.h * shape.w != 1 && !tutti_aspect_is_image(&v->view, shape)))
         return tutti_import_unknown(im,
-                                    "its output is %dx%dx%d: Tutti's nets give one value for "
-                                    "each class",
-                                    shape.c, shape.h, shape.w);
+                                    "its output is not one value for each class, of a sample or of "
+                                    "each of its pixels, which is what Tutti's nets give");
     *layer = v->layer;
     return TUTTI_OK;
 }

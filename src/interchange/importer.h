@@ -106,7 +106,8 @@ typedef struct tutti_importer {
 
 /* ---- operators ---- */
 
-/* Converts a node, or with all inputs constant computes it. */
+/* Converts a node, or with all inputs constant computes it; where the latter is a function of its
+ * own there is a first input. */
 typedef tutti_status tutti_convert(tutti_importer *im, const tutti_onnx_node *node);
 
 typedef struct tutti_operator {

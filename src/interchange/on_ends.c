@@ -195,7 +195,9 @@ static bool is_nearest(const tutti_onnx_node *node, bool is_old, tutti_shape in,
 static const char *resize_words(const tutti_onnx_node *node, bool is_old, tutti_shape in,
                                 tutti_shape out)
 {
-    const char *how = "coordinate_transformation_mode";
+    const char *how = "coordinate_transformation_mode", *policy = "keep_aspect_ratio_policy";
+    const bool is_point = (out.h == 1 && in.h > 1) || (out.w == 1 && in.w > 1);
+    if (tutti_onnx_has(node, policy) && !tutti_onnx_text_is(node, policy, "stretch")) return NULL;
     if (is_nearest(node, is_old, in, out)) return "";
     if (is_old || !tutti_onnx_text_is(node, "mode", "linear") ||
         tutti_onnx_int(node, "antialias", 0))
@@ -203,7 +205,7 @@ static const char *resize_words(const tutti_onnx_node *node, bool is_old, tutti_
     if (tutti_onnx_text_is(node, how, "align_corners")) return " mode=bilinear align-corners";
     const bool is_half = !tutti_onnx_has(node, how) ||
                          tutti_onnx_text_is(node, how, "half_pixel") ||
-                         tutti_onnx_text_is(node, how, "pytorch_half_pixel");
+                         (tutti_onnx_text_is(node, how, "pytorch_half_pixel") && !is_point);
     return is_half ? " mode=bilinear" : NULL;
 }
 
@@ -248,7 +250,8 @@ static tutti_status on_softmax(tutti_importer *im, const tutti_onnx_node *node)
     if (!is_output(im, node))
         return tutti_import_unknown(im, "before the end of the graph, as in attention: Tutti has "
                                         "it as the loss");
-    if (shape.h * shape.w != 1 || x.view.size[axis] != shape.c)
+    const bool is_image = tutti_aspect_is_image(&x.view, shape);
+    if (x.view.size[axis] != shape.c || (shape.h * shape.w != 1 && !(is_image && axis == 1)))
         return tutti_import_unknown(im, "over something else than all classes");
     im->ending = node->op;
     return tutti_import_give(im, node, 0, &x);
@@ -264,7 +267,7 @@ const tutti_operator tutti_on_ends[] = {
     {"Pad", "pad= of a convolution, or a frozen conv", "zeros around an image", on_pad, NULL},
     {"Resize", "upsample", "nearest or linear, as PyTorch's", on_resize, NULL},
     {"Upsample", "upsample", "nearest", on_resize, NULL},
-    {"Softmax", "the loss", "at the end, over all classes", on_softmax, NULL},
+    {"Softmax", "the loss", "at the end, over all classes, also of each pixel", on_softmax, NULL},
     {"LogSoftmax", "the loss", "likewise", on_softmax, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -78,7 +78,9 @@ static tutti_status fold_range(tutti_importer *im, const tutti_onnx_node *node)
     }
     const double first = tutti_constant_at(c[0], 0), step = tutti_constant_at(c[2], 0);
     const double count = ceil((tutti_constant_at(c[1], 0) - first) / step);
-    like.size[0] = count > 0 && count < INT32_MAX ? (int64_t)count : 0;
+    if (!(count < INT32_MAX))
+        return tutti_import_unknown(im, "a range without an end, or a huge one");
+    like.size[0] = count > 0 ? (int64_t)count : 0;
     TUTTI_TRY(tutti_import_constant(im, &like, &out));
     for (int64_t i = 0; i < out->count; i++) tutti_constant_set(out, i, first + (double)i * step);
     return tutti_import_give_constant(im, node, out);

@@ -172,7 +172,7 @@ static tutti_status on_conv(tutti_importer *im, const tutti_onnx_node *node)
     const tutti_shape padded = {in.c, in.h + (int)(pad[0] + pad[2]), in.w + (int)(pad[1] + pad[3])};
     window w = {.kernel = {c->size[2], c->size[3]}, .stride = {1, 1}, .dilation = {1, 1}};
     TUTTI_TRY(read_window(im, node, &w, padded));
-    if (groups < 1 || c->size[1] * groups != in.c || c->size[0] % groups ||
+    if (groups < 1 || groups > in.c || c->size[1] * groups != in.c || c->size[0] % groups ||
         w.kernel[0] != c->size[2] || w.kernel[1] != c->size[3])
         return tutti_import_unknown(im, "its weights do not fit an input of %d channels", in.c);
     for (int i = 0; i < 2; i++) w.begin[i] += pad[i], w.end[i] += pad[2 + i];
@@ -226,10 +226,13 @@ static tutti_status on_deconv(tutti_importer *im, const tutti_onnx_node *node)
         return tutti_import_unknown(im, "its weights do not fit an input of %d channels", in.c);
     tutti_shape out = {(int)(c->size[1] * groups), 0, 0};
     const int64_t size[2] = {in.h, in.w};
-    for (int i = 0; i < 2; i++)
-        *(i ? &out.w : &out.h) = (int)((size[i] - 1) * w.stride[i] - w.begin[i] - w.end[i] +
-                                       (w.kernel[i] - 1) * w.dilation[i] + 1 + more[i]);
-    if (out.h < 1 || out.w < 1) return tutti_import_unknown(im, "nothing is left of its image");
+    for (int i = 0; i < 2; i++) {
+        const int64_t side = (size[i] - 1) * w.stride[i] - w.begin[i] - w.end[i] +
+                             (w.kernel[i] - 1) * w.dilation[i] + 1 + more[i];
+        if (side < 1) return tutti_import_unknown(im, "nothing is left of its image");
+        if (side > INT32_MAX) return tutti_import_unknown(im, "its image is too large");
+        *(i ? &out.w : &out.h) = (int)side;
+    }
     TUTTI_TRY(tutti_draft_add(im, "deconv", &x.layer, 1, out, &draft));
     tutti_draft_say(im, draft, " %d", out.c);
     say_window(im, draft, &w, false);

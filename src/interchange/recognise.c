@@ -89,16 +89,23 @@ static bool is_leaky(const double *x, const double *y, tutti_known_curve *out)
     return true;
 }
 
-/* Two neighbours that both lie inside a ramp: there the values change most. */
+/* From the point before; points that are too near to tell have none. */
+static double rise(const double *x, const double *y, int i)
+{
+    return x[i] > x[i - 1] + 1e-3 ? (y[i] - y[i - 1]) / (x[i] - x[i - 1]) : 0;
+}
+
+/* The second of three neighbours inside a ramp: where the values change most, and evenly. Of two
+ * neighbours one may lie beyond the ramp's end. */
 static int steepest(const double *x, const double *y)
 {
     int best = 0;
     double most = 0;
-    for (int i = 1; i < TUTTI_CURVE_POINTS; i++) {
-        const double rise =
-            x[i] > x[i - 1] + 1e-3 ? fabs((y[i] - y[i - 1]) / (x[i] - x[i - 1])) : 0;
-        if (rise <= most * (1 + 1e-9) || fabs(x[i]) > 64) continue;
-        most = rise;
+    for (int i = 1; i + 1 < TUTTI_CURVE_POINTS; i++) {
+        const double here = fabs(rise(x, y, i));
+        const bool evenly = fabs(rise(x, y, i + 1) - rise(x, y, i)) <= 1e-6 * here;
+        if (here <= most * (1 + 1e-9) || !evenly || fabs(x[i]) > 64) continue;
+        most = here;
         best = i;
     }
     return best;

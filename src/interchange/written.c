@@ -109,7 +109,8 @@ static void write_text(const tutti_importer *im, int last, tutti_string *text)
     else tutti_string_printf(text, "input %d %d %d\n\n", in.c, in.h, in.w);
     for (int i = 0; i < im->draft_count; i++)
         if (im->drafts[i].merged < 0) write_layer(im, &im->drafts[i], width, &above, text);
-    tutti_string_printf(text, "%-*s softmax", width, "loss");
+    const tutti_shape out = im->drafts[last].shape;
+    tutti_string_printf(text, "%-*s %ssoftmax", width, "loss", out.h * out.w > 1 ? "pixel" : "");
     if (above != last) tutti_string_printf(text, " from=%s", name_of(im, last));
     tutti_string_printf(text, "\n");
 }

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from models import (MODELS, external, field, model, node, port, samples, tensor,  # noqa: E402
-                    weights)
+from models import (MODELS, external, field, model, node, numbers, port, samples,  # noqa: E402
+                    tensor, weights)
 
 TUTTI, PROGRAM, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 CLOSE = 1e-5
@@ -131,7 +131,29 @@ REFUSED = {
     "letters": (one(node("Relu", "x", "a\1")), 6, "bytes that are no letters"),
     "dimensions": (model([GEMM], [], ["n"] * 7, 3), 1, "has 8 dimensions"),
     "old": (model([GEMM], [weights("w", [3, 3], 1)], [3], 3, opset=6), 1, "opset 6"),
-    "image": (one(node("Relu", "x", "y")), 1, "one value for each class"),
+    "image": (one(node("Conv", "x w", "a"), node("Flatten", "a", "y"),
+                  constants=[weights("w", [3, 2, 1, 1], 1)]), 1, "one value for each class"),
+    "groups": (one(node("Conv", "x w", "y", group=(1 << 62) + 1), shape=(4, 4, 4),
+                   constants=[weights("w", [4, 4, 1, 1], 1)]), 1, "do not fit an input of 4 channels"),
+    "large": (one(*[node("ConvTranspose", f"{a} w", b, strides=[1 << 16] * 2)
+                    for a, b in ("xa", "ay")], shape=(16, 4096, 4096),
+                  constants=[weights("w", [16, 16, 1, 1], 1)]), 1, "values is too large"),
+    **{f"no input: {op}": (one(node(op, "", "c"), node("Relu", "x", "y")), 1, "input is missing")
+       for op in ("Transpose", "Slice", "Concat", "Gather", "Expand", "Cast", "Size", "ReduceSum", "Relu",
+                  "Identity", "Shape", "Reshape")},
+    "range": (one(node("Range", "zero end zero", "r"), node("Relu", "x", "y"), constants=[
+        tensor("zero", [], [0.0]), tensor("end", [], [9.0])]), 1, "a range without an end"),
+    "step": (one(node("Gemm", "x w", "a"), node("Clip", "a zero little", "b"), node("Gemm", "b w2", "y"),
+                 constants=[weights("w", [3, 3], 1), weights("w2", [3, 3], 2),
+                            tensor("zero", [], [0.0]), tensor("little", [], [1e-4])], shape=(3,)), 1,
+             "no layer of Tutti is this function"),
+    "policy": (one(node("Resize", "x   s", "y", mode="nearest", nearest_mode="floor",
+                        coordinate_transformation_mode="asymmetric",
+                        keep_aspect_ratio_policy="not_larger"),
+                   constants=[tensor("s", [4], [1, 2, 8, 12])]), 1, "this is another way"),
+    "point": (one(node("Resize", "x   s", "y", mode="linear",
+                       coordinate_transformation_mode="pytorch_half_pixel"),
+                  constants=[tensor("s", [4], [1, 2, 1, 1])]), 1, "this is another way"),
 }
 
 
@@ -141,6 +163,62 @@ def check_refused(place, name):
     code, said = tutti("import", place / f"{name}.onnx", "--output", place / "refused")
     assert code == wanted and sentence in said, f"exit code {code}, and it says: {said}"
     assert not list(place.glob("refused*")), "it left files"
+
+
+# ---- what is computed ----
+
+def softmax(row):
+    most = max(row)
+    powers = [math.exp(v - most) for v in row]
+    return [p / sum(powers) for p in powers]
+
+
+def product(rows, row):
+    return [sum(a * b for a, b in zip(r, row)) for r in rows]
+
+
+def close(ours, theirs):
+    worst = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+    assert worst <= CLOSE, f"outputs differ by {worst}"
+
+
+def check_clip(place, low, high):
+    """Ramps of any width, steep ones between two points where functions are compared, too."""
+    values = [2 * max(-low, high) * v for v in numbers(9, 1)]
+    data = one(node("MatMul", "x w", "a"), node("Clip", "a low high", "b"), node("MatMul", "b one", "y"),
+               constants=[tensor("w", [3, 3], values), tensor("low", [], [low]),
+                          tensor("high", [], [high]),
+                          tensor("one", [3, 3], [40.0, 0.0, 0.0, 0.0, 40.0, 0.0, 0.0, 0.0, 40.0])],
+               shape=(3,))
+    (place / "clip.onnx").write_bytes(data)
+    code, said = tutti("import", place / "clip.onnx", "--output", place / "clip")
+    assert code == 0, said
+    rows, x = [values[k::3] for k in range(3)], samples([3])
+    wanted = [product(rows, x[i:i + 3]) for i in range(0, len(x), 3)]
+    close(outputs(place, "clip", [3]),
+          [v for row in wanted for v in softmax([40 * min(high, max(low, a)) for a in row])])
+
+
+def check_pixels(place):
+    """Classes of pixels, in and out and in again."""
+    w = numbers(6, 5, 3.0)
+    data = model([node("Conv", "x conv.weight", "a"), node("Softmax", "a", "y", axis=1)],
+                 [tensor("conv.weight", [3, 2, 1, 1], w)], [2, 4, 5], 3)
+    (place / "pixels.onnx").write_bytes(data)
+    for source, made in (("pixels", "pixels"), ("pixels.again", "pixels2")):
+        code, said = tutti("import", place / f"{source}.onnx", "--output", place / made)
+        assert code == 0, said
+        code, said = tutti("export", place / f"{made}.net", "--weights", place / f"{made}.safetensors",
+                           "--onnx", place / "pixels.again.onnx")
+        assert code == 0, said
+    assert body(place / "pixels.net") == body(place / "pixels2.net")
+    assert body(place / "pixels.net")[-1].split() == ["loss", "pixelsoftmax"]
+    x, wanted = samples([2, 20]), []
+    for i in range(0, len(x), 40):
+        pixels = [softmax(product([w[0:2], w[2:4], w[4:6]], [x[i + p], x[i + 20 + p]]))
+                  for p in range(20)]
+        wanted += [pixel[c] for c in range(3) for pixel in pixels]
+    close(outputs(place, "pixels2", [2, 4, 5]), wanted)
 
 
 def check_options(place):
@@ -175,6 +253,9 @@ def cases(place):
         yield f"model {name}", lambda name=name: check_model(place, name, expected)
     for name in REFUSED:
         yield f"refused: {name}", lambda name=name: check_refused(place, name)
+    for low, high in ((0.0, 6.0), (-1.0, 1.0), (0.0, 0.3), (0.01, 0.1), (2.9, 3.8), (-7.0, -5.5)):
+        yield f"clip {low} {high}", lambda low=low, high=high: check_clip(place, low, high)
+    yield "pixels", lambda: check_pixels(place)
     yield "options", lambda: check_options(place)
     yield "the table of operators", check_table
 
