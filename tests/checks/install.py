@@ -72,6 +72,39 @@ class Installed:
         return run(*launcher, program, *arguments, env=self.environment)
 
 
+def check_whole_library(at):
+    """Whatever a program calls, static_libs has what it takes to link it."""
+    symbols = run("nm", "-D", "--defined-only", "-P", next(at.libs.glob("libtutti.so"))).split("\n")
+    names = [line.split()[0] for line in symbols if line.startswith("tutti_")]
+    source = at.folder / "all.c"
+    source.write_text("".join(f"extern char {name}[];\n" for name in names)
+                      + "int main(void)\n{\n    static char *const all[] = {" + ", ".join(names)
+                      + "};\n    return !all[sizeof all / sizeof *all - 1];\n}\n")
+    libs = run("pkg-config", "--variable=static_libs", "tutti", env=at.environment).split()
+    done = subprocess.run(["cc", "-w", "-o", at.folder / "all", source, *libs], capture_output=True,
+                          text=True)
+    expect(f"all {len(names)} functions are linked, static", len(names) > 50 and not done.returncode,
+           done.stderr[-2000:])
+
+
+def packages_of(field, control):
+    """The Debian packages that a field of debian/control names."""
+    text = re.search(rf"^{field}: ((?:.*\n(?: .*\n)*))", control, re.M)[1]
+    return {word.split()[0] for word in text.replace("\n", " ").split(",")}
+
+
+def check_debian():
+    """Debian's packages are built with what tools/setup installs to build."""
+    setup = (SOURCE / "tools/setup").read_text()
+    wanted = set(re.findall(r"^(\S+-dev) +build ", setup, re.M))
+    source, *binaries = (SOURCE / "packaging/debian/control").read_text().split("\n\n")
+    library = next(b for b in binaries if b.startswith("Package: libtutti-dev\n"))
+    lacks = wanted - packages_of("Build-Depends", source + "\n")
+    expect("the Debian package is built with all libraries", wanted and not lacks, lacks)
+    lacks = wanted - packages_of("Depends", library) - {"libsimgrid-dev"}  # tutti-sim's alone
+    expect("and whoever builds against it has them", not lacks, lacks)
+
+
 def has_launcher():
     return bool(MPI_FLAGS) and shutil.which("mpirun") is not None
 
@@ -122,6 +155,8 @@ def main():
         missing = [w for w in WANTED if not (at.prefix / w).exists()]
         missing += [w for w in ("libtutti.so", "libtutti.a") if not list(at.prefix.rglob(w))]
         expect("all files are there", not missing, missing)
+        check_whole_library(at)
+        check_debian()
         check_cmake(at, *check_examples(at))
     sys.exit(1 if failures else 0)
 

@@ -24,6 +24,8 @@ class Tutti(MesonPackage):
 
     variant("mpi", default=True, description="More than one rank")
     variant("simgrid", default=False, description="tutti simulate")
+    variant("lmdb", default=False, description="Caffe's databases")
+    variant("watch", default=True, description="tutti watch")
 
     depends_on("c", type="build")
     depends_on("meson@1.0:", type="build")
@@ -37,6 +39,8 @@ class Tutti(MesonPackage):
     depends_on("simgrid+smpi", when="+simgrid")
     depends_on("libjpeg-turbo")
     depends_on("libpng")
+    depends_on("lmdb", when="+lmdb")
+    depends_on("libmicrohttpd", when="+watch")
 
     def setup_build_environment(self, env):
         if self.spec.satisfies("+mpi"):
@@ -49,5 +53,6 @@ class Tutti(MesonPackage):
             "-Dtests=disabled",
             "-Donednn=disabled",
             "-Dmpi=" + ("auto" if spec.satisfies("+mpi") else "none"),
-            "-Dsimgrid=" + ("enabled" if spec.satisfies("+simgrid") else "disabled"),
+            *(f"-D{option}=" + ("enabled" if spec.satisfies(f"+{variant}") else "disabled")
+              for option, variant in (("simgrid", "simgrid"), ("lmdb", "lmdb"), ("microhttpd", "watch"))),
         ]
