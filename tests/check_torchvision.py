@@ -52,6 +52,7 @@ import torch_to_net  # noqa: E402
 import torchvision_models  # noqa: E402
 from read_safetensors import read  # noqa: E402
 
+torch.set_num_threads(1)  # threads wait by spinning, at each group of a convolution in double
 OUTPUTS, PARAMETERS, OWN, DRAWS = 1e-5, 25088**0.5 / 2**24, 4, 6
 TIE = 1e-4  # an error of PyTorch's beyond this is a tie, no rounding: that draw says nothing
 SAMPLES = 4
@@ -115,9 +116,11 @@ class Settling(TorchFunctionMode):
                              for size in (kernel_size, stride or kernel_size, padding))
         n, channels = inputs.shape[:2]
         planes = F.pad(inputs.flatten(0, 1)[:, None], (pad, pad + step) * 2)  # also with ceil
-        largest = F.unfold(planes, kernel, stride=step).topk(2, 1).values.view(n, channels, 2, -1)
-        near = (largest[:, :, 0] - largest[:, :, 1] < self.APART * inputs.std()) & (largest[:, :, 1] > 0)
-        tied = near.any(2).any(0)
+        windows = F.unfold(planes, kernel, stride=step).view(n, channels, kernel * kernel, -1)
+        largest = windows.amax(2, keepdim=True)
+        apart = largest - windows  # 0: the largest, which may be there twice, by an earlier pool
+        near = (apart > 0) & (apart < self.APART * inputs.std()) & (windows > 0)
+        tied = near.any(3).any(2).any(0)
         self.ties += int(tied.sum())
         for weight, own in zip(inputs.made_by, tied.split([len(w) for w in inputs.made_by])):
             weight.data[own] += torch.randn_like(weight)[own] * weight.std() / 10
@@ -225,32 +228,46 @@ def rate(module):
     return float(np.float32(1 / most))
 
 
-def step(module, samples, labels, lr=None):
+def step(module, samples, labels):
     """A step of SGD, and its rate."""
     loss_of(module.train()(samples), labels).backward()
-    lr = lr or rate(module)
+    lr = rate(module)
     for p in module.parameters():
         p.data -= lr * p.grad
         p.grad = None
     return lr
 
 
+def step_in_place(module, samples, labels, lr):
+    """The same, without holding more than one gradient."""
+
+    def update(p):
+        p.data -= lr * p.grad
+        p.grad = None
+
+    hooks = [p.register_post_accumulate_grad_hook(update) for p in module.parameters()]
+    loss_of(module.train()(samples), labels).backward()
+    for hook in hooks:
+        hook.remove()
+
+
 class Reference:
-    """Outputs and a step in double precision; and how far PyTorch's single precision is off. At most
-    one copy in double is held, and its outcome in single: the largest nets have 645 M parameters."""
+    """Outputs and a step in double precision; and how far PyTorch's single precision is off. Beside one
+    copy in double at most two in single are held: the largest nets have 645 M parameters."""
 
     def __init__(self, case, scratch):
         module = case.module
-        torch.save(module.state_dict(), scratch / "state")
+        torch.save(module.state_dict(), scratch / "before")
+        self.lr = step(module, case.samples, case.labels)
+        torch.save(module.state_dict(), scratch / "single")
+        module.load_state_dict(torch.load(scratch / "before", mmap=True))
         module.double()
         with torch.no_grad():
             self.outputs = module.eval()(case.samples.double())
-        self.lr = step(module, case.samples.double(), case.labels)
-        self.parameters = {name: t.float() if t.is_floating_point() else t.clone()
-                           for name, t in module.state_dict().items()}
-        module.float().load_state_dict(torch.load(scratch / "state"))
-        step(module, case.samples, case.labels, self.lr)
-        self.own, _ = difference(module.state_dict(), self.parameters)
+        step_in_place(module, case.samples.double(), case.labels, self.lr)
+        module.float()
+        self.parameters = {name: t.clone() for name, t in module.state_dict().items()}
+        self.own, _ = difference(torch.load(scratch / "single", mmap=True), self.parameters)
 
 
 def difference(ours, theirs):
@@ -294,7 +311,7 @@ def step_of(tutti, net, weights, case, lr):
         "off", "--clip", 0, "--eval-every", "never", "--checkpoint-sync", "--quiet")],
         check=True, capture_output=True)
     found = read(run / "step_00000001/model.safetensors")
-    return {name: torch.from_numpy(np.frombuffer(values, values.typecode).copy()).reshape(shape)
+    return {name: torch.from_numpy(np.frombuffer(values, values.typecode)).reshape(shape)
             for name, (shape, values) in found.items()}
 
 
@@ -340,8 +357,12 @@ def tried(programs, name, number, scratch):
     """[(what, errors)] of one draw."""
     case = Case(name, number)
     torch_to_net.write_safetensors(scratch / "net.safetensors", case.tensors)
-    torch_to_net.write_safetensors(scratch / "zoo.safetensors", case.module.state_dict())
+    if name in ZOO:
+        torch_to_net.write_safetensors(scratch / "zoo.safetensors", case.module.state_dict())
+    case.tensors = None
     reference = Reference(case, scratch)
+    if name not in ZOO:
+        case.module = None
     all_errors = [("", brought_over(programs, case, reference, scratch))]
     if name in torchvision_models.AUXILIARY and name in ZOO:
         case = Case(name, number, auxiliary=True)

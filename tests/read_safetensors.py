@@ -3,13 +3,20 @@
 import array, json, sys
 
 def read(path):
-    data = open(path, "rb").read()
-    length = int.from_bytes(data[:8], "little")
-    header, body = json.loads(data[8:8 + length]), data[8 + length:]
-    header.pop("__metadata__", None)
-    types = {"F32": "f", "I64": "q"}
-    return {name: (t["shape"], array.array(types[t["dtype"]], body[slice(*t["data_offsets"])]))
-            for name, t in header.items() if t["dtype"] in types}
+    types, tensors = {"F32": "f", "I64": "q"}, {}
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
+        for name, t in header.items():
+            if t["dtype"] not in types:
+                continue
+            begin, end = t["data_offsets"]
+            values = array.array(types[t["dtype"]])
+            file.seek(8 + length + begin)
+            values.frombytes(file.read(end - begin))
+            tensors[name] = (t["shape"], values)
+    return tensors
 
 if __name__ == "__main__":
     for name, (shape, values) in read(sys.argv[1]).items():

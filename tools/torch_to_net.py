@@ -174,16 +174,18 @@ def convert(module, shape, about=()):
 
 
 def write_safetensors(path, tensors):
-    types = {torch.int64: "I64", torch.float32: "F32"}
-    header, parts, at = {}, [], 0
+    """One tensor after another, so that large ones are held once."""
+    types = {torch.int64: ("I64", 8), torch.float32: ("F32", 4)}
+    kind_of = lambda t: torch.int64 if t.dtype == torch.int64 else torch.float32
+    header, at = {}, 0
     for name, tensor in tensors.items():
-        values = tensor if tensor.dtype == torch.int64 else tensor.float()
-        data = values.contiguous().cpu().numpy().tobytes()
-        header[name] = {"dtype": types[values.dtype], "shape": list(values.shape),
-                        "data_offsets": [at, at + len(data)]}
-        parts.append(data)
-        at += len(data)
+        word, size = types[kind_of(tensor)]
+        header[name] = {"dtype": word, "shape": list(tensor.shape),
+                        "data_offsets": [at, at + tensor.numel() * size]}
+        at += tensor.numel() * size
     text = json.dumps(header).encode()
     text += b" " * (-(8 + len(text)) % 64)
     with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text + b"".join(parts))
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors.values():
+            file.write(tensor.to(kind_of(tensor)).contiguous().cpu().numpy().data)
