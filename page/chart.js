@@ -113,14 +113,21 @@ class Chart {
     this.listen();
   }
 
+  // Another title, and how values are written.
+  call(title, format) {
+    this.spec.format = format;
+    this.node.querySelector("h2").textContent = title;
+  }
+
   set(lines, marks) {
     this.lines = lines.filter((line) => line.x.length);
     this.marks = marks || [];
     for (const line of this.lines) line.smooth = null;
     const named = this.lines.filter((line) => line.name && !line.hidden);
+    this.named = named.length > 1 ? named : [];
     this.legend.replaceChildren();
-    if (named.length > 1)
-      this.legend.append(legend(named.map((line) => [line.name, line.colour()])));
+    if (this.named.length)
+      this.legend.append(legend(this.named.map((line) => [line.name, line.colour()])));
     this.area.redraw();
   }
 
@@ -181,8 +188,14 @@ class Chart {
 
   // ---- drawing ----
 
+  // The legend again, whose colours change with light and dark.
+  colourLegend() {
+    this.legend.querySelectorAll("i").forEach((swatch, i) => swatch.style.setProperty("--swatch", this.named[i].colour()));
+  }
+
   draw(g, w, h) {
     const f = (this.f = this.frame(w, h));
+    this.colourLegend();
     g.font = FONT;
     this.drawGrid(g, f, w, h);
     g.save();

@@ -65,7 +65,7 @@ class PlanPage {
     this.chosen.textContent = grouped(r.nodes);
     this.tiles.replaceChildren(el("div", { class: "tiles" },
       tile("a step", seconds(r.step), known(r.simulatedStep) ? "simulated " + seconds(r.simulatedStep) : "predicted"),
-      tile("samples a second", shortly(p.batch / r.step), ""),
+      tile("samples/s", shortly(p.batch / r.step), ""),
       tile("speedup", digits(r.speedup, 3) + TIMES, known(r.paper) ? `the paper: ${digits(r.paper, 3)}${TIMES}` : ""),
       tile("efficiency", percent(r.efficiency, 0), ""),
       tile("waiting", percent(r.exposed / r.step, 0), seconds(r.exposed) + " a step"),

@@ -18,7 +18,8 @@ function readRun(raw, index) {
     width: num(train.width), step: nums(train.step), train,
     evaluations: arr(r.evaluations).map((e) => ({
       step: num(obj(e).step), epoch: num(obj(e).epoch), split: str(obj(e).split),
-      loss: num(obj(e).loss), top1: num(obj(e).top1), top5: num(obj(e).top5),
+      loss: num(obj(e).loss), top1: num(obj(e).top1), mean_iou: num(obj(e).mean_iou),
+      f1: num(obj(e).f1), rmse: num(obj(e).rmse),
     })),
     checkpoints: arr(r.checkpoints).map((c) => [num(arr(c)[0]), str(arr(c)[1])]),
     events: arr(r.events).map((e) => ({
@@ -34,11 +35,23 @@ const shortName = (run) => run.name.replace(/\/+$/, "").split("/").slice(-2).joi
 const percentOfPeak = (run, rate) => (run.peak > 0 ? (rate * run.flops) / run.peak : NaN);
 const lastOf = (list) => list[list.length - 1];
 
+// What losses find besides themselves, and whether the most of it is best; else the least loss is.
+const FIGURES = [
+  { field: "top1", word: "top-1", title: "Accuracy", decides: true, format: (v) => percent(v, 1) },
+  { field: "mean_iou", word: "mean IoU", title: "Mean IoU", decides: true, format: (v) => percent(v, 1) },
+  { field: "f1", title: "F1", format: (v) => percent(v, 1) },
+  { field: "rmse", title: "RMSE", format: (v) => digits(v, 3) },
+];
+const figureOf = (run) => FIGURES.find((f) => run.evaluations.some((e) => known(e[f.field]))) || FIGURES[0];
+
+// The best evaluation, with words for it.
 function best(run) {
+  const figure = figureOf(run), by = figure.decides ? figure.field : "loss";
   let found = null;
   for (const e of run.evaluations)
-    if (known(e.top1) && (!found || e.top1 > found.top1)) found = e;
-  return found;
+    if (known(e[by]) && (!found || (by === "loss" ? e[by] < found[by] : e[by] > found[by]))) found = e;
+  return { what: "best " + (by === "loss" ? "loss" : figure.word), evaluation: found,
+    value: !found ? DASH : by === "loss" ? digits(found[by], 4) : percent(found[by], 2) };
 }
 
 // ---- the head of one run ----
@@ -65,8 +78,8 @@ function tiles(run) {
   return el("div", { class: "tiles" },
     tile("step", grouped(run.done), (run.steps > 0 ? "of " + grouped(run.steps) : "") + (known(epoch) ? DOT + "epoch " + epoch.toFixed(2) : "")),
     tile("training loss", known(loss) ? loss.toFixed(4) : DASH, "smoothed"),
-    tile("best top-1", top ? percent(top.top1, 2) : DASH, top ? `${top.split}, step ${grouped(top.step)}` : "no evaluation yet"),
-    tile("samples a second", shortly(rate), run.state === "running" ? "of late" : "on average"),
+    tile(top.what, top.value, top.evaluation ? `${top.evaluation.split}, step ${grouped(top.evaluation.step)}` : "no evaluation yet"),
+    tile("samples/s", shortly(rate), run.state === "running" ? "of late" : "on average"),
     tile("of the FMA peak", percent(percentOfPeak(run, rate), 0),
       known(run.stepS) ? seconds(run.batch / rate) + " a step" : ""),
     run.state === "running"
@@ -110,13 +123,13 @@ function bitsText(first, run) {
 
 function comparison(runs) {
   const row = (run) => {
-    const top = best(run), ranks = run.hosts.length;
+    const ranks = run.hosts.length;
     return el("tr", {},
       el("td", { class: "w" }, el("span", { class: "legend" }, el("span", {},
         el("i", { class: "box", style: { "--swatch": `var(--c${run.index % 8})` } }), el("b", {}, shortName(run))))),
       el("td", {}, pill(run)),
       el("td", { class: "r" }, grouped(run.done) + (run.steps > 0 ? " / " + grouped(run.steps) : "")),
-      el("td", { class: "r" }, top ? percent(top.top1, 2) : DASH),
+      el("td", { class: "r" }, best(run).value),
       el("td", { class: "r" }, shortly(run.rate)),
       el("td", { class: "r phone-off" }, ranks ? grouped(ranks) : DASH),
       el("td", { class: "w" }, run.index ? bitsText(runs[0], run) : "the others are compared with this one"));
@@ -124,7 +137,7 @@ function comparison(runs) {
   return card({ id: "compare" }, heading("Runs side by side"),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "runs side by side" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", {}, "run"), el("th", {}, "state"), el("th", { class: "r" }, "step"),
-        el("th", { class: "r" }, "best top-1"), el("th", { class: "r" }, "samples/s"),
+        el("th", { class: "r" }, best(runs[0]).what), el("th", { class: "r" }, "samples/s"),
         el("th", { class: "r phone-off" }, "ranks"), el("th", {}, "weights"))),
       el("tbody", {}, runs.map(row)))));
 }
@@ -184,7 +197,9 @@ class Curves {
       e.kind === "begun" && e.step > 0 ? [{ x: e.step, colour: () => colour("c6") }]
         : e.kind === "error" ? [{ x: e.step, colour: () => colour("bad") }] : []);
     this.loss.set(both("loss"), marks);
-    this.accuracy.set(both("top1"), marks);
+    const figure = figureOf(runs[0]);
+    this.accuracy.call(figure.title, figure.format);
+    this.accuracy.set(both(figure.field), marks);
     this.rate.set(plain("samples_per_s"), marks);
     this.lr.set(plain("lr"), marks);
   }

@@ -106,14 +106,20 @@ static void thin_out(tutti_feed *f)
     f->evaluation_stride *= 2;
 }
 
+const char *const tutti_figure_columns[] = {
+    [TUTTI_FIGURE_TOP1] = "top1",         [TUTTI_FIGURE_TOP5] = "top5",
+    [TUTTI_FIGURE_MEAN_IOU] = "mean_iou", [TUTTI_FIGURE_F1] = "f1",
+    [TUTTI_FIGURE_RMSE] = "rmse",
+};
+
 static void add_evaluation(tutti_feed *f, int64_t step, const char *line)
 {
     tutti_evaluated e = {.step = step,
                          .epoch = tutti_scan_number(line, "epoch"),
                          .loss = tutti_scan_number(line, "loss"),
-                         .top1 = tutti_scan_number(line, "top1"),
-                         .top5 = tutti_scan_number(line, "top5"),
                          .seconds = tutti_scan_number(line, "seconds")};
+    for (int i = 0; i < TUTTI_FIGURES; i++)
+        e.figures[i] = tutti_scan_number(line, tutti_figure_columns[i]);
     tutti_scan_text(line, "phase", e.split, sizeof e.split);
     f->longest_evaluation = fmax(f->longest_evaluation, e.seconds);
     if (++f->evaluations_seen % f->evaluation_stride) return;

@@ -44,6 +44,9 @@ typedef struct tutti_outlook {
     int64_t epoch_steps; /* of an epoch; 0: not known */
     double loss, top1;   /* of the last steps; NaN: not known, like all that follow */
     double best_top1;    /* of evaluations */
+    double best;         /* likewise, of what decides: "top-1", "mean IoU", "loss" */
+    const char *best_figure;
+    bool best_is_share; /* of 1 */
     char best_split[8];
     double step_s, samples_per_s, left_s, silent_s; /* silent: since its files have changed */
     tutti_verdict slow;

@@ -28,8 +28,9 @@ static void put_evaluations(tutti_string *out, const tutti_feed *f)
         tutti_json_field_real(out, "epoch", e->epoch, DIGITS);
         tutti_json_field_string(out, "split", e->split);
         tutti_json_field_real(out, "loss", e->loss, DIGITS);
-        tutti_json_field_real(out, "top1", e->top1, DIGITS);
-        tutti_json_field_real(out, "top5", e->top5, DIGITS);
+        for (int k = 0; k < TUTTI_FIGURES; k++)
+            if (isfinite(e->figures[k]))
+                tutti_json_field_real(out, tutti_figure_columns[k], e->figures[k], DIGITS);
         tutti_string_append(out, "}", 1);
     }
     tutti_string_append(out, "]", 1);

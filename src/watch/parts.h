@@ -8,9 +8,20 @@
 
 enum { TUTTI_MOST_EVALUATIONS = 2048, TUTTI_MOST_LAYERS = 2048, TUTTI_MOST_CHECKPOINTS = 256 };
 
+/* What losses find (train/judge.h), as columns of the metrics. */
+typedef enum tutti_figure {
+    TUTTI_FIGURE_TOP1,
+    TUTTI_FIGURE_TOP5,
+    TUTTI_FIGURE_MEAN_IOU,
+    TUTTI_FIGURE_F1,
+    TUTTI_FIGURE_RMSE,
+    TUTTI_FIGURES
+} tutti_figure;
+extern const char *const tutti_figure_columns[TUTTI_FIGURES];
+
 typedef struct tutti_evaluated {
     int64_t step;
-    double epoch, loss, top1, top5, seconds;
+    double epoch, loss, figures[TUTTI_FIGURES], seconds; /* NaN: it has none */
     char split[8];
 } tutti_evaluated;
 

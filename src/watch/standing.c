@@ -92,13 +92,22 @@ static int64_t begun_number(const tutti_feed *f, const char *key)
     return value > 0 ? value : 0;
 }
 
+/* As a run decides: by the share that is right, else by the loss. */
 static void find_best(const tutti_feed *f, tutti_outlook *s)
 {
-    for (int i = 0; i < f->evaluation_count; i++)
-        if (!(f->evaluations[i].top1 <= s->best_top1)) {
-            s->best_top1 = f->evaluations[i].top1;
-            memcpy(s->best_split, f->evaluations[i].split, sizeof s->best_split);
-        }
+    for (int i = 0; i < f->evaluation_count; i++) {
+        const tutti_evaluated *e = &f->evaluations[i];
+        const double top1 = e->figures[TUTTI_FIGURE_TOP1], iou = e->figures[TUTTI_FIGURE_MEAN_IOU];
+        const bool is_share = isfinite(top1) || isfinite(iou);
+        const double value = isfinite(top1) ? top1 : isfinite(iou) ? iou : e->loss;
+        const bool is_better = is_share ? value > s->best : value < s->best;
+        if (!isfinite(value) || (isfinite(s->best) && !is_better)) continue;
+        s->best = value;
+        s->best_is_share = is_share;
+        s->best_figure = isfinite(top1) ? "top-1" : is_share ? "mean IoU" : "loss";
+        memcpy(s->best_split, e->split, sizeof s->best_split);
+        if (isfinite(top1)) s->best_top1 = top1;
+    }
 }
 
 void tutti_feed_stand(const tutti_feed *f, tutti_outlook *s)
@@ -110,6 +119,7 @@ void tutti_feed_stand(const tutti_feed *f, tutti_outlook *s)
                          .loss = f->loss,
                          .top1 = f->top1,
                          .best_top1 = NAN,
+                         .best = NAN,
                          .step_s = f->recent_s,
                          .samples_per_s = f->recent_rate,
                          .left_s = NAN,

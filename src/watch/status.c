@@ -41,8 +41,10 @@ static void print_line(const tutti_feed *feed, const tutti_outlook *s, bool spar
     print_step(s, out);
     if (isfinite(s->loss)) fprintf(out, " | loss %.4f", s->loss);
     if (isfinite(s->loss) && spark) print_sparks(tutti_feed_series(feed), out);
-    if (isfinite(s->best_top1))
-        fprintf(out, " | best %s top-1 %.2f %%", s->best_split, 100 * s->best_top1);
+    if (isfinite(s->best) && s->best_is_share)
+        fprintf(out, " | best %s %s %.2f %%", s->best_split, s->best_figure, 100 * s->best);
+    else if (isfinite(s->best))
+        fprintf(out, " | best %s %s %.6g", s->best_split, s->best_figure, s->best);
     if (isfinite(s->samples_per_s)) fprintf(out, " | %.0f samples/s", s->samples_per_s);
     if (isfinite(s->left_s)) fprintf(out, " | ETA %s", tutti_format_time(left, s->left_s));
     if (s->slow.rank >= 0 && s->slow.kind != TUTTI_PACE_EVEN)
@@ -63,6 +65,8 @@ static void put_standing(tutti_string *t, const tutti_outlook *s)
     tutti_json_field_real(t, "loss", s->loss, DIGITS);
     tutti_json_field_real(t, "top1", s->top1, DIGITS);
     tutti_json_field_real(t, "best_top1", s->best_top1, DIGITS);
+    if (isfinite(s->best)) tutti_json_field_string(t, "best_figure", s->best_figure);
+    if (isfinite(s->best)) tutti_json_field_real(t, "best", s->best, DIGITS);
     tutti_json_field_real(t, "step_s", s->step_s, DIGITS);
     tutti_json_field_real(t, "samples_per_s", s->samples_per_s, DIGITS);
     tutti_json_field_real(t, "eta_s", s->left_s, DIGITS);

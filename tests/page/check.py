@@ -134,6 +134,27 @@ def compared(lab):
     lab.look("compared")
 
 
+def losses(lab):
+    """Runs whose losses find other figures; what decides is shown as best."""
+    for figures, words in (({"mean_iou": 0.75}, ("best mean IoU", "75.00\u202f%", "Mean IoU")),
+                           ({"rmse": 0.25}, ("best loss", "0.5", "RMSE"))):
+        made = made_runs.make(lab.scratch / next(iter(figures)), figures=figures)
+        lab.browser.open(lab.report(made))
+        text = lab.text()
+        for word in words:
+            expect(f"{next(iter(figures))} is shown as '{word}'", word in text, text[:400])
+        expect("... and no accuracy", "Accuracy" not in text and "top-1" not in text, text[:400])
+        lab.quiet("other losses", "file:")
+    swatch = "return getComputedStyle(document.querySelector('.grid .legend i')).backgroundColor"
+    lab.browser.screen(1280, dark=False)
+    light = lab.browser.run(swatch)
+    lab.browser.screen(1280, dark=True)
+    time.sleep(0.3)
+    dark = lab.browser.run(swatch)
+    lab.browser.screen(1280)
+    expect("a legend has the colours of its curves in the dark, too", light != dark, light, dark)
+
+
 def hostile(lab):
     lab.browser.open(lab.report(made_runs.make_hostile(lab.scratch / "hostile")))
     title, images = lab.browser.run("return [document.title, document.images.length]")
@@ -196,7 +217,7 @@ def main():
     given = parser.parse_args()
     if given.pictures:
         given.pictures.mkdir(parents=True, exist_ok=True)
-    checks = [finished, keyboard, running, compared, hostile, long_run, planned]
+    checks = [finished, keyboard, running, compared, losses, hostile, long_run, planned]
     with tempfile.TemporaryDirectory(prefix="tutti-page-") as scratch, Browser() as browser:
         lab = Lab(browser, str(pathlib.Path(given.tutti).resolve()), pathlib.Path(scratch), given.pictures)
         browser.screen(1280)

@@ -60,15 +60,16 @@ def worst():
             for i in range(12)]
 
 
-def make(path, steps=1000, of=None, ranks=4, slow=None, ended=True, seed=0):
-    """A run of 'of' steps that has done 'steps' of them; with different seeds, different weights."""
+def make(path, steps=1000, of=None, ranks=4, slow=None, ended=True, seed=0, figures=None):
+    """A run of 'of' steps that has done 'steps' of them; with different seeds, different weights. Evaluations
+    have these figures, or an accuracy that grows."""
     path = pathlib.Path(path)
     path.mkdir(parents=True)
     with open(path / "metrics.jsonl", "wb") as f:
         f.writelines(train_row(s) for s in range(1, steps + 1))
         for s in range(steps // 4, steps + 1, max(1, steps // 4)):
-            f.write(sealed({"step": s, "epoch": s / 1000, "phase": "test", "loss": 0.5, "top1": s / steps,
-                            "top5": 1.0, "samples": 100, "time": {"seconds": 0.1}}))
+            f.write(sealed({"step": s, "epoch": s / 1000, "phase": "test", "loss": 0.5,
+                            **(figures or {"top1": s / steps, "top5": 1.0}), "samples": 100, "time": {"seconds": 0.1}}))
         for name, *_ in LAYERS:
             f.write(sealed({"step": steps, "phase": "layer", "layer": name, "time": {
                 "forward_s": 1e-3, "backward_weights_s": 1e-3, "backward_data_s": 1e-3,
