@@ -79,6 +79,8 @@ typedef struct tutti_bf16_product {
     size_t to_row, to_panel;
     const float *bias;     /* of the columns, added last, in the same arithmetic; NULL: none */
     bool relu;             /* then max(., 0) */
+    const float *mask;     /* then 0 where this is not positive; as 'to' lies; NULL: none */
+    bool stream;           /* store past the caches; 'to' is aligned to a cache line */
     const char *fetch;     /* bytes needed soon, which are fetched meanwhile; NULL: none */
     const char *fetch_too; /* as many others; NULL: none */
     size_t fetch_bytes;
@@ -100,6 +102,9 @@ typedef struct tutti_bf16_kernels {
      * of the one before it end. */
     void (*turned_rows)(int terms, const float *from, size_t from_term, size_t from_half,
                         tutti_bf16 *to, size_t to_row);
+    /* Such rows where the 16 columns of term k are at at[k], zeros where that is negative. The odd
+     * chain's slots begin at TUTTI_BF16_ODD. */
+    void (*picked_rows)(int terms, const float *from, const int *at, tutti_bf16 *to, size_t to_row);
     /* A panel whose 16 columns are rows as above, of which those from 'columns' on are zero. */
     void (*turned_panel)(int columns, int terms, const float *from, size_t from_row,
                          size_t from_half, tutti_bf16 *to);

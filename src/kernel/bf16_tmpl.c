@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/share.h"
 #include "kernel/bf16_kernels.h"
 
 enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
@@ -74,67 +73,133 @@ INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_
         sum[i] = vf_add_flushed(sum[i], vf_add_flushed(chain[0][i], chain[1][i]));
 }
 
-INLINE void start(vf *sum, int rows, int panels, const tutti_bf16_product *job, int row)
+/* Where a tile is in sums of [rows][16], panels apart. */
+typedef struct place {
+    size_t row, panel;
+} place;
+
+INLINE void start(vf *sum, int rows, int panels, const float *from, place at)
 {
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
-        UNROLL(16)
-        for (int v = 0; v < panels * VECS; v++) {
-            const float *from = job->from + (row + r) * job->from_row +
-                                (v / VECS) * job->from_panel + v % VECS * VLEN;
-            sum[r * panels * VECS + v] = job->from ? vf_load(from) : vf_zero();
+    if (!from) {
+        UNROLL(32)
+        for (int i = 0; i < rows * panels * VECS; i++) sum[i] = vf_zero();
+        return;
+    }
+    UNROLL(4)
+    for (int p = 0; p < panels; p++) {
+        const float *x = from + p * at.panel;
+        UNROLL(8)
+        for (int r = 0; r < rows; r++, x += at.row) {
+            __builtin_prefetch(x + rows * at.row, 0, 3); /* the next tile's */
+            UNROLL(16)
+            for (int v = 0; v < VECS; v++) sum[(r * panels + p) * VECS + v] = vf_load(x + v * VLEN);
         }
     }
 }
 
-INLINE void end(const vf *sum, int rows, int panels, const tutti_bf16_product *job, int row)
+/* Once all terms are there. */
+INLINE void finish(vf *sum, int rows, int panels, const tutti_bf16_product *job, const float *mask,
+                   place at)
 {
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
+    if (job->bias) {
         UNROLL(16)
         for (int v = 0; v < panels * VECS; v++) {
-            vf x = sum[r * panels * VECS + v];
-            if (job->bias) x = vf_add_flushed(x, vf_load(job->bias + v * VLEN));
-            if (job->relu) x = vf_max(vf_zero(), x);
-            vf_store(job->to + (row + r) * job->to_row + (v / VECS) * job->to_panel +
-                         v % VECS * VLEN,
-                     x);
+            const vf bias = vf_load(job->bias + v * VLEN);
+            UNROLL(8)
+            for (int r = 0; r < rows; r++)
+                sum[r * panels * VECS + v] = vf_add_flushed(sum[r * panels * VECS + v], bias);
+        }
+    }
+    if (job->relu) {
+        UNROLL(32)
+        for (int i = 0; i < rows * panels * VECS; i++) sum[i] = vf_max(vf_zero(), sum[i]);
+    }
+    if (!mask) return;
+    UNROLL(4)
+    for (int p = 0; p < panels; p++) {
+        const float *m = mask + p * at.panel;
+        UNROLL(8)
+        for (int r = 0; r < rows; r++, m += at.row) {
+            UNROLL(16)
+            for (int v = 0; v < VECS; v++) {
+                vf *x = &sum[(r * panels + p) * VECS + v];
+                *x = vf_gate(*x, vf_load(m + v * VLEN));
+            }
         }
     }
 }
 
-/* The sums that the tile after this one starts with. */
-INLINE void fetch_sums(const tutti_bf16_product *job, int row, int rows, int panels)
+INLINE void store(const vf *sum, int rows, int panels, float *to, place at, bool stream)
 {
-    if (!job->from || row + rows > job->rows) return;
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
-        UNROLL(4)
-        for (int p = 0; p < panels; p++)
-            __builtin_prefetch(job->from + (row + r) * job->from_row + p * job->from_panel, 0, 3);
+    UNROLL(4)
+    for (int p = 0; p < panels; p++) {
+        float *x = to + p * at.panel;
+        UNROLL(8)
+        for (int r = 0; r < rows; r++, x += at.row) {
+            UNROLL(16)
+            for (int v = 0; v < VECS; v++)
+                vf_put(x + v * VLEN, sum[(r * panels + p) * VECS + v], stream);
+        }
     }
 }
 
-INLINE void tile(const tutti_bf16_product *job, int row, int rows, int panels, bool backward)
+/* Memory that is fetched with each block of a tile. */
+typedef struct ahead {
+    const char *at, *end;
+    ptrdiff_t too; /* from there to others; 0: none */
+    size_t bytes;
+} ahead;
+
+INLINE void fetch(ahead *next)
 {
-    vf sum[TILE];
-    const tutti_bf16 *a = job->a + row * job->a_row, *b = job->b;
-    start(sum, rows, panels, job, row);
-    fetch_sums(job, row + rows, rows, panels);
-    for (int k = 0; k < job->count; k++, b += job->b_block)
-        add_block(sum, rows, panels, backward, job, &job->block[k], a, b);
-    end(sum, rows, panels, job, row);
+    const char *end = next->at + next->bytes;
+    if (end > next->end) end = next->end;
+    for (; next->at < end; next->at += 64) {
+        __builtin_prefetch(next->at, 0, 2);
+        if (next->too) __builtin_prefetch(next->at + next->too, 0, 2);
+    }
 }
 
-typedef void tile_fn(const tutti_bf16_product *job, int row);
-#define TILES(panels, rows)                                                        \
-    static void forward_##rows##x##panels(const tutti_bf16_product *job, int row)  \
-    {                                                                              \
-        tile(job, row, rows, panels, false);                                       \
-    }                                                                              \
-    static void backward_##rows##x##panels(const tutti_bf16_product *job, int row) \
-    {                                                                              \
-        tile(job, row, rows, panels, true);                                        \
+/* Tiles of equal height, one below the other. */
+INLINE void run(const tutti_bf16_product *job, int row, int count, ahead *next, int rows,
+                int panels, bool backward)
+{
+    const place from_place = {job->from_row, job->from_panel};
+    const place to_place = {job->to_row, job->to_panel};
+    const tutti_bf16 *a = job->a + row * job->a_row;
+    const float *from = job->from ? job->from + row * job->from_row : NULL;
+    const float *mask = job->mask ? job->mask + row * job->to_row : NULL;
+    float *to = job->to + row * job->to_row;
+    const bool finishes = job->bias || job->relu || job->mask;
+    for (; count; count--) {
+        vf sum[TILE];
+        const tutti_bf16 *b = job->b;
+        start(sum, rows, panels, from, from_place);
+        for (int k = 0; k < job->count; k++, b += job->b_block) {
+            fetch(next);
+            add_block(sum, rows, panels, backward, job, &job->block[k], a, b);
+        }
+        if (finishes) finish(sum, rows, panels, job, mask, to_place);
+        if (job->stream) store(sum, rows, panels, to, to_place, true);
+        else store(sum, rows, panels, to, to_place, false);
+        a += rows * job->a_row;
+        to += rows * job->to_row;
+        if (from) from += rows * job->from_row;
+        if (mask) mask += rows * job->to_row;
+    }
+}
+
+typedef void tiles_fn(const tutti_bf16_product *job, int row, int count, ahead *next);
+#define TILES(panels, rows)                                                                   \
+    static void forward_##rows##x##panels(const tutti_bf16_product *job, int row, int count,  \
+                                          ahead *next)                                        \
+    {                                                                                         \
+        run(job, row, count, next, rows, panels, false);                                      \
+    }                                                                                         \
+    static void backward_##rows##x##panels(const tutti_bf16_product *job, int row, int count, \
+                                           ahead *next)                                       \
+    {                                                                                         \
+        run(job, row, count, next, rows, panels, true);                                       \
     }
 #define FORWARD(panels, rows)      [panels][rows] = forward_##rows##x##panels,
 #define BACKWARD(panels, rows)     [panels][rows] = backward_##rows##x##panels,
@@ -144,28 +209,25 @@ typedef void tile_fn(const tutti_bf16_product *job, int row);
 #define ALL_BACKWARD(panels, rows) UP_TO_##rows(BACKWARD, panels)
 
 BF16_TILES(ALL_TILES)
-static tile_fn *const tiles[2][PANELS + 1][ROWS + 1] = {{BF16_TILES(ALL_FORWARD)},
-                                                        {BF16_TILES(ALL_BACKWARD)}};
+static tiles_fn *const tiles[2][PANELS + 1][ROWS + 1] = {{BF16_TILES(ALL_FORWARD)},
+                                                         {BF16_TILES(ALL_BACKWARD)}};
 static const int heights[PANELS + 1] = {BF16_TILES(HEIGHT)};
 
-/* Tiles of equal height rather than a small last one. */
+/* Tiles of nearly equal height rather than a small last one. */
 static void product(const tutti_bf16_product *job)
 {
+    if (job->rows <= 0) return;
     const unsigned before = vf_flush_begin();
-    const int height = heights[job->panels], count = (job->rows + height - 1) / height;
-    tile_fn *const *fit = tiles[job->backward][job->panels];
-    const char *fetch = job->fetch;
-    size_t fetched = 0;
-    for (int t = 0; t < count; t++) {
-        const int first = tutti_share_begin(job->rows, count, t);
-        const int last = tutti_share_begin(job->rows, count, t + 1);
-        const size_t until = fetch ? job->fetch_bytes / (size_t)count * (size_t)(t + 1) : 0;
-        for (; fetched < until; fetched += 64) {
-            __builtin_prefetch(fetch + fetched, 0, 2);
-            if (job->fetch_too) __builtin_prefetch(job->fetch_too + fetched, 0, 2);
-        }
-        fit[last - first](job, first);
-    }
+    const int most = heights[job->panels], count = (job->rows + most - 1) / most;
+    const int height = job->rows / count, taller = job->rows % count;
+    tiles_fn *const *fit = tiles[job->backward][job->panels];
+    ahead next = {0};
+    if (job->fetch)
+        next = (ahead){job->fetch, job->fetch + job->fetch_bytes,
+                       job->fetch_too ? job->fetch_too - job->fetch : 0,
+                       (job->fetch_bytes / (unsigned)(count * job->count) + 63) / 64 * 64};
+    if (taller) fit[height + 1](job, 0, taller, &next);
+    if (height) fit[height](job, taller * (height + 1), count - taller, &next);
     vf_flush_end(before);
 }
 
@@ -203,7 +265,7 @@ static void panel(int terms, const float *from, size_t from_term, size_t from_ha
 }
 
 /* Rows [16][16] of slots become columns, of which those of the first 'slots' of each half stay. */
-INLINE void transpose(const tutti_bf16 *from, tutti_bf16 *to, int slots)
+INLINE void transpose(const tutti_bf16 *from, tutti_bf16 *to, size_t to_row, int slots)
 {
     for (int i = 0; i < TUTTI_BLOCK; i += VLEN)
         for (int j = 0; j < TUTTI_BLOCK; j += VLEN) {
@@ -216,7 +278,7 @@ INLINE void transpose(const tutti_bf16 *from, tutti_bf16 *to, int slots)
             for (int r = 0; r < VLEN; r++) {
                 const int chain = (j + r) / TUTTI_BF16_SLOTS, slot = (j + r) % TUTTI_BF16_SLOTS;
                 if (slot < slots)
-                    vi_store_pairs(to + (chain * slots + slot) * TUTTI_BF16_LINE + 2 * i,
+                    vi_store_pairs(to + (size_t)(chain * slots + slot) * to_row + 2 * i,
                                    vi_of_bits(square[r]));
             }
         }
@@ -228,9 +290,26 @@ static void turned_rows(int terms, const float *from, size_t from_term, size_t f
     tutti_bf16 lines[TUTTI_BF16_PANEL], turned[TUTTI_BF16_PANEL];
     if (terms <= TUTTI_BF16_TERMS - 4) memset(lines, 0, sizeof lines);
     panel(terms, from, from_term, from_half, lines);
-    transpose(lines, turned, TUTTI_BF16_SLOTS);
+    transpose(lines, turned, TUTTI_BF16_LINE, TUTTI_BF16_SLOTS);
     for (int r = 0; r < TUTTI_BLOCK; r++)
         memcpy(to + r * to_row, turned + r * TUTTI_BF16_LINE, sizeof(tutti_bf16[TUTTI_BF16_LINE]));
+}
+
+static void picked_rows(int terms, const float *from, const int *at, tutti_bf16 *to, size_t to_row)
+{
+    static const float none[TUTTI_BLOCK] = {0};
+    tutti_bf16 slots[TUTTI_BF16_PANEL];
+    if (terms < TUTTI_BF16_TERMS) memset(slots, 0, sizeof slots);
+    for (int k = 0; k < terms; k++) {
+        if (k & 2) continue;
+        const int low = k + 2 < terms ? at[k + 2] : -1;
+        const float *x = at[k] < 0 ? none : from + at[k], *y = low < 0 ? none : from + low;
+        tutti_bf16 *line = slots + (k % 2 * TUTTI_BF16_SLOTS + k / 4) * TUTTI_BF16_LINE;
+        UNROLL(16)
+        for (int v = 0; v < TUTTI_BLOCK; v += VLEN)
+            vi_store_pairs(line + 2 * v, vi_pair(vf_load(x + v), vf_load(y + v)));
+    }
+    transpose(slots, to, to_row, TUTTI_BF16_SLOTS);
 }
 
 static void turned_panel(int columns, int terms, const float *from, size_t from_row,
@@ -239,7 +318,7 @@ static void turned_panel(int columns, int terms, const float *from, size_t from_
     tutti_bf16 lines[TUTTI_BF16_PANEL];
     if (columns < TUTTI_BLOCK) memset(lines, 0, sizeof lines);
     rows(columns, terms, from, from_row, from_half, lines, TUTTI_BF16_TERMS);
-    transpose(lines, to, tutti_bf16_slots(terms));
+    transpose(lines, to, TUTTI_BF16_LINE, tutti_bf16_slots(terms));
 }
 
 static void join(size_t count, const float *left, const float *right, float *to, bool stream)
@@ -283,6 +362,7 @@ const tutti_bf16_kernels NAME(bf16) = {
     .rows = rows,
     .panel = panel,
     .turned_rows = turned_rows,
+    .picked_rows = picked_rows,
     .turned_panel = turned_panel,
     .join = join,
     .rounds = rounds,
