@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/tree.h"
 #include "kernel/conv_plan.h"
+#include "kernel/ref_bf16.h"
 
 static size_t padded(int channels)
 {
@@ -130,7 +131,8 @@ void print_shape(const problem *p)
         p->index, (unsigned long long)p->seed, p->index, p->n, s->c, s->h, s->w, s->k, s->r, s->s,
         s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->pad_top, s->pad_bottom,
         s->pad_left, s->pad_right, s->groups, s->compact ? " compact" : "",
-        tutti_conv_algorithm_words[tutti_conv_takes(s)], p->grain_count);
+        tutti_conv_rounds(s) ? "bf16" : tutti_conv_algorithm_words[tutti_conv_takes(s)],
+        p->grain_count);
 }
 
 /* ---- by definition ---- */
@@ -151,9 +153,12 @@ static const struct definition {
                                  tutti_ref_winograd4_dw},
 };
 
+static const struct definition rounded = {tutti_ref_conv_bf16_y, tutti_ref_conv_bf16_dx,
+                                          tutti_ref_conv_bf16_dw};
+
 static const struct definition *definition_of(const problem *p)
 {
-    return &definitions[tutti_conv_takes(&p->shape)];
+    return tutti_conv_rounds(&p->shape) ? &rounded : &definitions[tutti_conv_takes(&p->shape)];
 }
 
 static void expect_bound(const problem *p, const char *what, tutti_ref_sum sum)
@@ -175,7 +180,9 @@ static void define_y(const problem *p, fenced *y)
                 const tutti_ref_sum sum = is->y(&p->shape, p->x.data, p->w.data, n, k, h, w);
                 expect_bound(p, "y", sum);
                 float v = sum.chain;
-                if (p->bias) v += p->b.data[k];
+                if (p->bias)
+                    v = tutti_conv_rounds(&p->shape) ? tutti_ref_bf16_add(v, p->b.data[k])
+                                                     : v + p->b.data[k];
                 if (p->relu && v < 0.0f) v = 0.0f;
                 y->data[tutti_ref_y_at(&p->shape, n, k, h, w)] = v;
             }

@@ -9,7 +9,8 @@
  * Terms in the padding are left out, except for the columns left and right of a compact image,
  * which are zeros (conv_pack.c).
  * By Winograd's algorithms, which 3x3 kernels at stride 1 may take, sums are others: winograd.c,
- * winograd_gradient.c, winograd4.c, winograd4_gradient.c. */
+ * winograd_gradient.c, winograd4.c, winograd4_gradient.c; so they are of operands rounded to bf16:
+ * conv_bf16.c. */
 #include "kernel/conv_plan.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@
 
 #include "base/memory.h"
 #include "base/tree.h"
+#include "kernel/conv_bf16.h"
 
 enum {
     LEAST_CHANNELS = 32, /* fewer do not pay for Winograd's transforms */
@@ -197,7 +199,7 @@ static void choose_blocks(const tutti_conv *conv, tutti_conv_pass *pass)
     share_rows(conv, pass);
 }
 
-static tutti_status plan(tutti_conv *conv)
+static tutti_status plan(tutti_conv *conv, const tutti_kernels *row)
 {
     const tutti_conv_shape *shape = &conv->shape;
     const long x_blocks = blocks_of(shape->c), y_blocks = blocks_of(shape->k);
@@ -212,7 +214,8 @@ static tutti_status plan(tutti_conv *conv)
         conv->backward.y_sample = x_blocks * conv->backward.y_block;
         choose_blocks(conv, &conv->backward);
     }
-    return tutti_conv_plan_gradient(conv);
+    TUTTI_TRY(tutti_conv_plan_gradient(conv));
+    return tutti_conv_rounds(shape) ? tutti_conv_bf16_create(conv, row) : TUTTI_OK;
 }
 
 tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
@@ -236,7 +239,7 @@ tutti_status tutti_conv_create(tutti_conv **out, const tutti_conv_shape *shape,
     conv->packed = shape->compact && (shape->pad_left || shape->pad_right);
     conv->packed_row = (long)(shape->pad_left + shape->w + shape->pad_right) * shape->c;
     const tutti_status s =
-        tutti_conv_regroups(shape) ? tutti_conv_plan_regrouped(conv, row) : plan(conv);
+        tutti_conv_regroups(shape) ? tutti_conv_plan_regrouped(conv, row) : plan(conv, row);
     if (s != TUTTI_OK) tutti_conv_destroy(&conv);
     else *out = conv;
     return s;
@@ -246,6 +249,7 @@ void tutti_conv_destroy(tutti_conv **conv)
 {
     if (!*conv) return;
     tutti_conv_destroy(&(*conv)->regrouped);
+    tutti_conv_bf16_destroy(&(*conv)->bf16);
     tutti_conv_pass_deinit(&(*conv)->forward);
     tutti_conv_pass_deinit(&(*conv)->backward);
     tutti_conv_gradient_deinit(&(*conv)->gradient);
@@ -271,6 +275,7 @@ size_t tutti_conv_bias_count(const tutti_conv *conv)
 /* Of forward and backward-data. */
 static size_t data_scratch(const tutti_conv *conv)
 {
+    if (conv->bf16) return tutti_conv_bf16_scratch(conv);
     if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) return tutti_winograd_scratch(conv);
     if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4) return tutti_winograd4_scratch(conv);
     const size_t forward = tutti_conv_pass_scratch(conv, &conv->forward);
@@ -298,6 +303,7 @@ static int explain_pass(const char *name, const tutti_conv_pass *pass, char *tex
 
 static size_t explain_data(const tutti_conv *conv, char *text, size_t bytes)
 {
+    if (conv->bf16) return (size_t)tutti_conv_bf16_explain(conv, text, bytes);
     if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2)
         return (size_t)tutti_winograd_explain(conv, text, bytes);
     if (conv->algorithm == TUTTI_CONV_WINOGRAD_4X4)

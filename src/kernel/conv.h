@@ -15,7 +15,8 @@
  * kernels at stride 1 a chain becomes sixteen such chains and a few additions, just as fixed
  * (winograd.c, winograd_gradient.c). Padding is skipped, not multiplied; only the few columns
  * beside a compact image, and what Winograd's tiles reach beyond the edges, are multiplied, as
- * zeros. Bias is added once at the end. */
+ * zeros. Bias is added once at the end. With operands rounded to bf16 a sum is one of blocks, and
+ * more of the padding is multiplied (conv_bf16.c). */
 #ifndef TUTTI_KERNEL_CONV_H
 #define TUTTI_KERNEL_CONV_H
 

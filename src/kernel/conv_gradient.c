@@ -23,6 +23,7 @@
 
 #include "base/memory.h"
 #include "base/tree.h"
+#include "kernel/conv_bf16.h"
 
 static int min_of(int a, int b)
 {
@@ -272,8 +273,8 @@ static int pack_rows(const job *j, const float *x, int done, int row_end)
     return max_of(done, end);
 }
 
-/* By tiles; the bias over whole images, in the same order as over their strips. */
-static void sum_tiles(const job *j, const part *pt, place p, int begin, int end)
+/* The bias over whole images, in the same order as over their strips. */
+static void sum_bias(const job *j, const part *pt, place p, int begin, int end)
 {
     const tutti_conv_gradient *g = &j->conv->gradient;
     const tutti_conv_gradient_piece piece = {.dy_row = g->dy_row, .dy_output = g->dy_block};
@@ -281,8 +282,20 @@ static void sum_tiles(const job *j, const part *pt, place p, int begin, int end)
         j->conv->kernels->gradient->bias(&piece, pt->nf, j->conv->out_h, j->conv->out_w,
                                          j->dy + n * g->dy_sample + pt->features * g->dy_block,
                                          p.db);
+}
+
+static void sum_tiles(const job *j, const part *pt, place p, int begin, int end)
+{
+    sum_bias(j, pt, p, begin, end);
     tutti_winograd_sum_grain(
         &(tutti_winograd_grain){j->conv, pt, begin, end, j->x, j->dy, p.dw, p.feature, j->room});
+}
+
+static void sum_rounded(const job *j, const part *pt, place p, int begin, int end)
+{
+    sum_bias(j, pt, p, begin, end);
+    tutti_conv_bf16_sum_grain(
+        &(tutti_conv_bf16_grain){j->conv, pt, begin, end, j->x, j->dy, p.dw, p.feature, j->room});
 }
 
 static void sum_strips(const job *j, const part *pt, place p, int begin, int end)
@@ -311,7 +324,8 @@ static void sum_grain(const job *j, const part *pt, place p, int grain)
     const int begin = j->grains->begin[grain], end = j->grains->begin[grain + 1];
     clear(&j->conv->gradient, pt, p, begin == end);
     if (begin == end) return;
-    if (j->conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) sum_tiles(j, pt, p, begin, end);
+    if (j->conv->bf16) sum_rounded(j, pt, p, begin, end);
+    else if (j->conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) sum_tiles(j, pt, p, begin, end);
     else sum_strips(j, pt, p, begin, end);
 }
 
@@ -370,6 +384,7 @@ static size_t sums_count(const tutti_conv *conv);
 
 static size_t room_of(const tutti_conv *conv)
 {
+    if (conv->bf16) return tutti_conv_bf16_room(conv);
     if (conv->algorithm == TUTTI_CONV_WINOGRAD_2X2) return tutti_winograd_gradient_room(conv);
     return conv->packed ? tutti_conv_packed_floats(conv, conv->shape.h) : 0;
 }

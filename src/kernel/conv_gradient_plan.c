@@ -139,6 +139,20 @@ static double blocks_of_part(const tutti_conv *conv)
     return l2 / 4 / ((double)conv->gradient.w_tile * sizeof(float));
 }
 
+/* Where operands are rounded, a part packs what it multiplies, so there are few parts: as many as
+ * threads, and fewer where dw is so small that grains, of which there are several samples' worth,
+ * can be summed side by side. */
+static void choose_rounded_parts(tutti_conv *conv)
+{
+    enum { SMALL = 1 << 16, GRAIN = 8 };
+    tutti_conv_gradient *g = &conv->gradient;
+    const bool small = (long)g->groups * g->features * g->channels * g->w_tile <= SMALL;
+    const int grains = small ? max_of(conv->n / GRAIN, 1) : 1;
+    const int least = tutti_ceil_div(conv->threads, grains);
+    g->blocks.features = g->blocks.channels = 1;
+    while (tutti_conv_gradient_part_count(g) < least && cut_once(g)) continue;
+}
+
 /* The fewest parts that leave half of the cache to what streams through while two of them, a
  * grain's and the sum before it, are joined there; more where that gives the threads more equal
  * work. */
@@ -174,14 +188,17 @@ static void choose_blocks(tutti_conv *conv)
     const tutti_conv_gradient_tiles *tiles = conv->kernels->gradient;
     tutti_conv_gradient *g = &conv->gradient;
     const int run = g->merged ? conv->shape.s * conv->shape.c : g->width;
+    const bool rounds = tutti_conv_rounds(&conv->shape);
     g->tile_blocks =
-        conv->algorithm == TUTTI_CONV_DIRECT
+        rounds ? min_of(2, g->features)
+        : conv->algorithm == TUTTI_CONV_DIRECT
             ? tutti_conv_tile_blocks(tiles->max_width, g->features, tiles->vectors, run)
             : 1;
     g->feature_tiles = tutti_ceil_div(g->features, g->tile_blocks);
     choose_strip(conv);
     g->blocks.tiles = WAVE_TILES;
-    choose_parts(conv);
+    if (rounds) choose_rounded_parts(conv);
+    else choose_parts(conv);
     g->bytes_per_flop = bytes_per_flop(conv);
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/memory.h"
 #include "base/tree.h"
+#include "kernel/conv_bf16.h"
 
 typedef struct job {
     const tutti_conv *conv;
@@ -335,6 +336,10 @@ void tutti_conv_forward(const tutti_conv *conv, const tutti_task *task, const fl
     const tutti_winograd_job tiles = {conv, false, task->n, x, w, bias, NULL, relu, y};
     if (runs_by_tiles(&tiles, task)) return;
     if (conv->regrouped) tutti_conv_regrouped_forward(conv, task, x, w, bias, relu, y);
+    else if (conv->bf16)
+        tutti_conv_bf16_run(conv, &conv->bf16->forward,
+                            &(tutti_conv_bf16_job){task->n, x, w, bias, NULL, relu, y}, task->team,
+                            task->scratch);
     else if (conv->plain) tutti_conv_plain_forward(conv, task, x, w, bias, relu, y);
     else run_pass(&j, task->team);
 }
@@ -347,5 +352,9 @@ void tutti_conv_backward_data(const tutti_conv *conv, const tutti_task *task, co
     const tutti_winograd_job tiles = {conv, true, task->n, dy, w, NULL, mask, false, dx};
     if (runs_by_tiles(&tiles, task)) return;
     if (conv->regrouped) tutti_conv_regrouped_data(conv, task, dy, w, mask, dx);
+    else if (conv->bf16)
+        tutti_conv_bf16_run(conv, &conv->bf16->backward,
+                            &(tutti_conv_bf16_job){task->n, dy, w, NULL, mask, false, dx},
+                            task->team, task->scratch);
     else run_pass(&j, task->team);
 }

@@ -98,6 +98,7 @@ struct tutti_conv {
     long packed_row; /* floats of such a row */
     tutti_conv_pass forward, backward;
     tutti_conv_gradient gradient;
+    struct tutti_conv_bf16 *bf16; /* conv_bf16.h: operands are rounded; NULL: they are not */
 };
 
 /* Channels of a block of x that meet a feature: a tap has that many vectors of weights. */

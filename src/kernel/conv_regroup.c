@@ -34,6 +34,7 @@ tutti_status tutti_conv_plan_regrouped(tutti_conv *conv, const tutti_kernels *ro
     tutti_conv_shape shape = conv->shape;
     shape.c = shape.groups * whole(shape.c / shape.groups);
     shape.k = shape.groups * whole(shape.k / shape.groups);
+    shape.precision = TUTTI_IN_FP32; /* the filled up one could round, this one does not */
     return tutti_conv_create(&conv->regrouped, &shape, row, &conv->caches, conv->n, conv->threads);
 }
 

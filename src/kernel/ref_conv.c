@@ -45,14 +45,12 @@ static void add(tutti_ref_sum *sum, float a, float b)
     sum->terms++;
 }
 
-/* The row of x that output row h reads through row r of the kernel (may be outside), and the same
- * of columns. */
-static int row_of(const tutti_conv_shape *shape, int h, int r)
+int tutti_ref_row(const tutti_conv_shape *shape, int h, int r)
 {
     return h * shape->stride_h - shape->pad_top + r * shape->dilation_h;
 }
 
-static int column_of(const tutti_conv_shape *shape, int w, int s)
+int tutti_ref_column(const tutti_conv_shape *shape, int w, int s)
 {
     return w * shape->stride_w - shape->pad_left + s * shape->dilation_w;
 }
@@ -73,7 +71,7 @@ tutti_ref_sum tutti_ref_conv_y(const tutti_conv_shape *shape, const float *x, co
         for (int r = 0; r < shape->r; r++)
             for (int s = 0; s < shape->s; s++)
                 for (int c = block; c < channels && c < block + B; c++) {
-                    const int ih = row_of(shape, h, r), iw = column_of(shape, w, s);
+                    const int ih = tutti_ref_row(shape, h, r), iw = tutti_ref_column(shape, w, s);
                     if (inside(shape, ih, iw))
                         add(&sum, x[tutti_ref_x_at(shape, n, first + c, ih, iw)],
                             weights[tutti_ref_w_at(shape, k, c, r, s)]);
@@ -120,7 +118,7 @@ tutti_ref_sum tutti_ref_conv_dw(const tutti_conv_shape *shape, const float *x, c
     for (int n = begin; n < end; n++)
         for (int h = 0; h < tutti_conv_out_h(shape); h++)
             for (int w = 0; w < tutti_conv_out_w(shape); w++) {
-                const int ih = row_of(shape, h, r), iw = column_of(shape, w, s);
+                const int ih = tutti_ref_row(shape, h, r), iw = tutti_ref_column(shape, w, s);
                 if (inside(shape, ih, iw))
                     add(&sum, x[tutti_ref_x_at(shape, n, first + c, ih, iw)],
                         dy[tutti_ref_y_at(shape, n, k, h, w)]);

@@ -20,6 +20,11 @@ size_t tutti_ref_x_at(const tutti_conv_shape *shape, int n, int c, int h, int w)
 size_t tutti_ref_y_at(const tutti_conv_shape *shape, int n, int k, int h, int w);
 size_t tutti_ref_w_at(const tutti_conv_shape *shape, int k, int c, int r, int s);
 
+/* The row of x that output row h reads through row r of the kernel (may be outside), and the same
+ * of columns. */
+int tutti_ref_row(const tutti_conv_shape *shape, int h, int r);
+int tutti_ref_column(const tutti_conv_shape *shape, int w, int s);
+
 /* y[n][k][h][w] without bias and ReLU; dx[n][c][h][w] without mask; dw[k][c][r][s] over samples
  * begin .. end-1; and db[k]. */
 tutti_ref_sum tutti_ref_conv_y(const tutti_conv_shape *shape, const float *x, const float *weights,
@@ -45,5 +50,14 @@ tutti_ref_sum tutti_ref_winograd4_dw(const tutti_conv_shape *shape, const float 
                                      int begin, int end, int k, int c, int r, int s);
 tutti_ref_sum tutti_ref_winograd4_dx(const tutti_conv_shape *shape, const float *dy,
                                      const float *weights, int n, int c, int h, int w);
+
+/* Of numbers rounded to bf16 (conv_bf16.c): 'chain' is what their products and sums round to, the
+ * rest is that of the rounded numbers. Bias is added by tutti_ref_bf16_add. */
+tutti_ref_sum tutti_ref_conv_bf16_y(const tutti_conv_shape *shape, const float *x,
+                                    const float *weights, int n, int k, int h, int w);
+tutti_ref_sum tutti_ref_conv_bf16_dx(const tutti_conv_shape *shape, const float *dy,
+                                     const float *weights, int n, int c, int h, int w);
+tutti_ref_sum tutti_ref_conv_bf16_dw(const tutti_conv_shape *shape, const float *x, const float *dy,
+                                     int begin, int end, int k, int c, int r, int s);
 
 #endif
