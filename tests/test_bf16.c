@@ -10,59 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fenced.h"
-#include "kernel/bf16_kernels.h"
-#include "kernel/ref_bf16.h"
-
-enum { TERMS = TUTTI_BF16_TERMS, PANEL = TUTTI_BF16_PANEL, LINE = TUTTI_BF16_LINE };
-
-static uint32_t next(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) ^ (uint32_t)(*state >> 60);
-}
-
-static float of_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static bool same_bits(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
-}
-
-static tutti_bf16 *fenced_bf16(const fenced *f)
-{
-    return (tutti_bf16 *)(void *)f->data;
-}
-
-/* What numbers are like. */
-typedef enum kind {
-    USUAL, /* around one, and zeros of either sign */
-    SMALL, /* products around 2^-126, numbers that are not normal */
-    LARGE, /* sums that become infinite, and small ones */
-    WILD,  /* infinities and NaNs, too */
-    KINDS
-} kind;
-
-static uint32_t random_bits(uint64_t *state, kind k)
-{
-    const uint32_t fraction = next(state) & 0x807fffff, special = next(state) % 16;
-    if (special == 0) return fraction & (k == USUAL ? 0x80000000 : 0x807fffff);
-    if (k == WILD && special == 1) return (fraction & 0x80000000) | 0x7f800000;
-    if (k == WILD && special == 2) return fraction | 0x7f800000;
-    const uint32_t exponent = k == USUAL   ? 120 + next(state) % 8
-                              : k == SMALL ? 56 + next(state) % 10
-                                           : 1 + next(state) % 200;
-    return fraction | exponent << 23;
-}
-
-#define EACH_ROW(row)                                                       \
-    for (const tutti_kernels *const *row = tutti_kernel_table; *row; row++) \
-        if (tutti_kernels_run_here(*row))
+#include "base/tree.h"
+#include "bf16_numbers.h"
 
 /* ---- rounding ---- */
 
@@ -124,17 +73,6 @@ static lines lines_create(int terms)
 static uint32_t rounded(int terms, int k, int column)
 {
     return k < terms ? tutti_ref_bf16_round((float)(k * 16 + column) + 0.001f) : 0;
-}
-
-/* Where term k is in a block of so many slots a chain. */
-static int slot_of(int k, int slots)
-{
-    return k % 2 * slots + k / 4;
-}
-
-static int in_slot(int k)
-{
-    return tutti_ref_bf16_place(k) % 2;
 }
 
 static void check_panel(const tutti_kernels *row, const lines *l)
@@ -231,8 +169,8 @@ enum { MOST_BLOCKS = 3, MOST_ROWS = 19, MOST_COLUMNS = 64 };
 typedef struct natural {
     int rows, panels, count, terms[MOST_BLOCKS];
     tutti_bf16 a[MOST_ROWS][MOST_BLOCKS * TERMS], b[MOST_COLUMNS][MOST_BLOCKS * TERMS];
-    float from[MOST_ROWS][MOST_COLUMNS], bias[MOST_COLUMNS];
-    bool starts, has_bias, relu, backward;
+    float from[MOST_ROWS][MOST_COLUMNS], mask[MOST_ROWS][MOST_COLUMNS], bias[MOST_COLUMNS];
+    bool starts, has_bias, relu, has_mask, backward;
 } natural;
 
 static void natural_fill(natural *n, uint64_t *state, kind k)
@@ -245,6 +183,7 @@ static void natural_fill(natural *n, uint64_t *state, kind k)
     for (int c = 0; c < MOST_COLUMNS; c++) {
         for (int r = 0; r < MOST_ROWS; r++)
             n->from[r][c] = tutti_ref_bf16_add(of_bits(random_bits(state, k)), 0.0f);
+        for (int r = 0; r < MOST_ROWS; r++) n->mask[r][c] = of_bits(random_bits(state, k));
         n->bias[c] = of_bits(random_bits(state, k));
     }
 }
@@ -256,12 +195,13 @@ static float natural_sum(const natural *n, int r, int c)
         sum =
             tutti_ref_bf16_block(n->terms[k], n->a[r] + k * TERMS, 1, n->b[c] + k * TERMS, 1, sum);
     if (n->has_bias) sum = tutti_ref_bf16_add(sum, n->bias[c]);
+    if (n->has_mask && n->mask[r][c] <= 0.0f) return 0.0f;
     return n->relu && 0.0f > sum ? 0.0f : sum;
 }
 
 /* The operands as the kernels read them, with gaps; rows at an odd number of bf16. */
 typedef struct packed {
-    fenced a, b, from, to;
+    fenced a, b, from, to, mask;
     tutti_bf16_block block[MOST_BLOCKS];
     tutti_bf16_product job;
 } packed;
@@ -307,11 +247,16 @@ static packed packed_create(const natural *n)
     packed p = {.a = fenced_create(MOST_ROWS * A_ROW / 2 + 1),
                 .b = fenced_create((size_t)(n->panels * n->count * (PANEL + GAP)) / 2),
                 .from = fenced_create(MOST_ROWS * FROM_ROW),
-                .to = fenced_create(MOST_ROWS * TO_ROW)};
+                .to = fenced_create(MOST_ROWS * TO_ROW),
+                .mask = fenced_create(MOST_ROWS * TO_ROW)};
     pack_a(&p, n);
     pack_b(&p, n);
     for (int r = 0; r < n->rows; r++)
         memcpy(p.from.data + r * FROM_ROW, n->from[r], sizeof n->from[r]);
+    for (int r = 0; r < n->rows; r++)
+        for (int c = 0; c < n->panels * 16; c++)
+            p.mask.data[r * TO_ROW + c / 16 * 18 + c % 16] = n->mask[r][c];
+    p.job.mask = n->has_mask ? p.mask.data : NULL;
     p.job.rows = n->rows;
     p.job.panels = n->panels;
     p.job.count = n->count;
@@ -346,8 +291,8 @@ static void check_product(const tutti_kernels *row, const natural *n)
                          row->name, n->rows, n->panels, n->count, n->terms[0], n->backward, r, c,
                          (double)got, (double)want);
         }
-    fenced *const all[] = {&p.a, &p.b, &p.from, &p.to};
-    for (int i = 0; i < 4; i++) fenced_destroy(all[i]);
+    fenced *const all[] = {&p.a, &p.b, &p.from, &p.to, &p.mask};
+    for (int i = 0; i < 5; i++) fenced_destroy(all[i]);
 }
 
 static void products_have_the_bits_of_the_definition(void **state)
@@ -365,11 +310,110 @@ static void products_have_the_bits_of_the_definition(void **state)
         n->starts = next(&seed) % 2;
         n->has_bias = next(&seed) % 4 == 0;
         n->relu = next(&seed) % 4 == 0;
+        n->has_mask = next(&seed) % 4 == 0;
         n->backward = next(&seed) % 4 == 0;
         EACH_ROW(row)
         for (n->panels = 1; n->panels <= (*row)->bf16->panels; n->panels++) check_product(*row, n);
     }
     free(n);
+}
+
+/* ---- trees ---- */
+
+enum { MOST_LEAVES = 11, TREE_ROWS = 6, TREE_COLUMNS = 32, ROW_GAP = TERMS + 6 };
+
+/* Leaves of one to three blocks, all of the same number of terms. */
+typedef struct forest {
+    int leaves, terms, begin[MOST_LEAVES + 1];
+    tutti_bf16 a[MOST_LEAVES * MOST_BLOCKS][TREE_ROWS][TERMS];
+    tutti_bf16 b[MOST_LEAVES * MOST_BLOCKS][TREE_COLUMNS][TERMS];
+    tutti_bf16 rows[MOST_LEAVES * MOST_BLOCKS][TREE_ROWS][ROW_GAP];
+    tutti_bf16 panels[TREE_COLUMNS / 16][MOST_LEAVES * MOST_BLOCKS][PANEL];
+} forest;
+
+static void forest_fill(forest *f, uint64_t *state, kind k)
+{
+    f->leaves = 1 + (int)(next(state) % MOST_LEAVES);
+    f->terms = next(state) % 2 ? TERMS : 1 + (int)(next(state) % TERMS);
+    for (int l = 0; l < f->leaves; l++)
+        f->begin[l + 1] = f->begin[l] + 1 + (int)(next(state) % MOST_BLOCKS);
+    const int slots = tutti_bf16_slots(f->terms);
+    for (int n = 0; n < f->begin[f->leaves]; n++)
+        for (int t = 0; t < 4 * slots; t++) {
+            const int at = slot_of(t, slots);
+            for (int r = 0; r < TREE_ROWS; r++)
+                f->rows[n][r][2 * at + in_slot(t)] = f->a[n][r][t] =
+                    t < f->terms ? (tutti_bf16)(random_bits(state, k) >> 16) : 0;
+            for (int c = 0; c < TREE_COLUMNS; c++)
+                f->panels[c / 16][n][at * LINE + c % 16 * 2 + in_slot(t)] = f->b[n][c][t] =
+                    t < f->terms ? (tutti_bf16)(random_bits(state, k) >> 16) : 0;
+        }
+}
+
+/* The counter of base/tree.h. */
+static float forest_sum(const forest *f, int r, int c)
+{
+    float stack[MOST_LEAVES];
+    int depth = 0;
+    for (int l = 0; l < f->leaves; l++) {
+        float leaf = 0.0f;
+        for (int n = f->begin[l]; n < f->begin[l + 1]; n++)
+            leaf = tutti_ref_bf16_block(f->terms, f->a[n][r], 1, f->b[n][c], 1, leaf);
+        stack[depth++] = leaf;
+        for (int joins = tutti_tree_joins(l); joins; joins--, depth--)
+            stack[depth - 2] += stack[depth - 1];
+    }
+    for (; depth > 1; depth--) stack[depth - 2] += stack[depth - 1];
+    return stack[0];
+}
+
+static void check_tree(const tutti_kernels *row, const forest *f, int rows, int panels)
+{
+    const int slots = tutti_bf16_slots(f->terms);
+    tutti_bf16_place place[MOST_LEAVES * MOST_BLOCKS];
+    for (int n = 0; n < f->begin[f->leaves]; n++)
+        place[n] = (tutti_bf16_place){.a = (size_t)n * TREE_ROWS * ROW_GAP,
+                                      .b = (size_t)n * PANEL,
+                                      .odd = 2 * slots,
+                                      .row = ROW_GAP,
+                                      .slots = slots};
+    fenced to = fenced_create(TREE_ROWS * TREE_COLUMNS);
+    row->bf16->tree(&(tutti_bf16_tree){.rows = rows,
+                                       .panels = panels,
+                                       .leaves = f->leaves,
+                                       .begin = f->begin,
+                                       .place = place,
+                                       .a = f->rows[0][0],
+                                       .b = f->panels[0][0],
+                                       .b_panel = sizeof f->panels[0] / sizeof(tutti_bf16),
+                                       .to = to.data,
+                                       .to_row = TREE_COLUMNS,
+                                       .to_panel = 16,
+                                       .stream = f->leaves % 2});
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < panels * 16; c++) {
+            const float got = to.data[r * TREE_COLUMNS + c], want = forest_sum(f, r, c);
+            if (!same_bits(got, want))
+                fail_msg("%s tree rows=%d panels=%d leaves=%d terms=%d at (%d,%d): got %a, want %a",
+                         row->name, rows, panels, f->leaves, f->terms, r, c, (double)got,
+                         (double)want);
+        }
+    fenced_destroy(&to);
+}
+
+static void trees_have_the_bits_of_the_definition(void **state)
+{
+    (void)state;
+    uint64_t seed = 2;
+    forest *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    for (int i = 0; i < 60; i++) {
+        forest_fill(f, &seed, (kind)(i % KINDS));
+        EACH_ROW(row)
+        for (int panels = 1; (*row)->bf16->tree && panels <= (*row)->bf16->panels; panels++)
+            check_tree(*row, f, 1 + i % TREE_ROWS, panels);
+    }
+    free(f);
 }
 
 /* The least normal number less a little: to which of both it rounds is seen with more exponents
@@ -416,6 +460,7 @@ int main(void)
         cmocka_unit_test(panels_and_their_transpositions_have_their_terms_in_place),
         cmocka_unit_test(rows_and_their_transpositions_have_their_terms_in_place),
         cmocka_unit_test(products_have_the_bits_of_the_definition),
+        cmocka_unit_test(trees_have_the_bits_of_the_definition),
         cmocka_unit_test(edges_of_the_normal_are_as_defined),
         cmocka_unit_test(modes_are_left_as_they_were),
     };

@@ -86,9 +86,34 @@ typedef struct tutti_bf16_product {
     size_t fetch_bytes;
 } tutti_bf16_product;
 
+/* One block of terms of a tree: row 0's even chain at 'a', its odd one 'odd' elements later, rows
+ * 'row' apart; its panels at 'b'. */
+typedef struct tutti_bf16_place {
+    size_t a, b;
+    int odd, row, slots;
+} tutti_bf16_place;
+
+/* to[row][column] = the tree sum (base/tree.h), in fp32, over leaves, each the sum of products of
+ * its blocks. */
+typedef struct tutti_bf16_tree {
+    int rows, panels;
+    int leaves;
+    const int *begin; /* leaf l is blocks begin[l] .. begin[l+1]-1, at least one */
+    const tutti_bf16_place *place;
+    const tutti_bf16 *a, *b;
+    size_t b_panel;
+    float *to;
+    size_t to_row, to_panel;
+    bool stream; /* store past the caches; 'to' is aligned to a cache line */
+} tutti_bf16_tree;
+
+enum { TUTTI_BF16_LEAVES = 32 }; /* of a tree at most */
+
 typedef struct tutti_bf16_kernels {
     int panels; /* of a product, at most */
     void (*product)(const tutti_bf16_product *job);
+    /* NULL where products need a mode of the processor in which trees would lose numbers. */
+    void (*tree)(const tutti_bf16_tree *job);
 
     /* Rows [rows] of one block: term k of a row is at (k / 16) * from_half + k % 16; 'terms' is 16
      * or 32. The odd chain's slots begin at TUTTI_BF16_ODD; what is beyond slots is zero. */

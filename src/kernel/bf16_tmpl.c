@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/share.h"
+#include "base/tree.h"
 #include "kernel/bf16_kernels.h"
 
 enum { VECS = TUTTI_BLOCK / VLEN }; /* vectors in a block */
@@ -41,17 +43,15 @@ INLINE void add_slot(vf *chain, int rows, int panels, const tutti_bf16 *a, ptrdi
     }
 }
 
-INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_bf16_product *job,
-                      const tutti_bf16_block *block, const tutti_bf16 *a, const tutti_bf16 *b)
+/* The two chains of a block of 'slots' slots. */
+INLINE void multiply(vf chain[2][TILE], int rows, int panels, int slots, ptrdiff_t step,
+                     const tutti_bf16 *even, const tutti_bf16 *odd, ptrdiff_t a_row,
+                     const tutti_bf16 *b, size_t b_panel)
 {
     enum { ODD = TUTTI_BF16_SLOTS * TUTTI_BF16_LINE }; /* of a whole panel */
-    const ptrdiff_t step = backward ? -2 : 2, a_row = job->a_row;
-    const size_t b_panel = job->b_panel;
-    const tutti_bf16 *even = a + block->even, *odd = a + block->odd;
-    vf chain[2][TILE];
     UNROLL(32)
     for (int i = 0; i < rows * panels * VECS; i++) chain[0][i] = chain[1][i] = vf_zero();
-    if (block->slots == TUTTI_BF16_SLOTS) {
+    if (slots == TUTTI_BF16_SLOTS) {
         UNROLL(8)
         for (int s = 0; s < TUTTI_BF16_SLOTS; s++) {
             const tutti_bf16 *line = b + s * TUTTI_BF16_LINE;
@@ -59,15 +59,22 @@ INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_
             add_slot(chain[1], rows, panels, odd + s * step, a_row, line + ODD, b_panel);
         }
     } else {
-        for (int s = 0; s < block->slots; s++) {
+        for (int s = 0; s < slots; s++) {
             add_slot(chain[0], rows, panels, even, a_row, b, b_panel);
-            add_slot(chain[1], rows, panels, odd, a_row, b + block->slots * TUTTI_BF16_LINE,
-                     b_panel);
+            add_slot(chain[1], rows, panels, odd, a_row, b + slots * TUTTI_BF16_LINE, b_panel);
             even += step;
             odd += step;
             b += TUTTI_BF16_LINE;
         }
     }
+}
+
+INLINE void add_block(vf *sum, int rows, int panels, bool backward, const tutti_bf16_product *job,
+                      const tutti_bf16_block *block, const tutti_bf16 *a, const tutti_bf16 *b)
+{
+    vf chain[2][TILE];
+    multiply(chain, rows, panels, block->slots, backward ? -2 : 2, a + block->even, a + block->odd,
+             job->a_row, b, job->b_panel);
     UNROLL(32)
     for (int i = 0; i < rows * panels * VECS; i++)
         sum[i] = vf_add_flushed(sum[i], vf_add_flushed(chain[0][i], chain[1][i]));
@@ -97,6 +104,15 @@ INLINE void start(vf *sum, int rows, int panels, const float *from, place at)
     }
 }
 
+/* vf_gate, in integers: comparisons of floats would take small numbers for zeros here. */
+INLINE vf gate(vf x, vf m)
+{
+    const vi bits = vi_of_bits(m), last = vi_set1(INT32_MAX);
+    const vm closed = vi_ge_u(vi_sub(bits, vi_set1(1)), last); /* zero, or with a sign */
+    const vf kept = vf_select(closed, vf_zero(), x);
+    return vf_select(vi_ge_u(bits, vi_set1((int)0xff800001)), x, kept); /* NaN with a sign */
+}
+
 /* Once all terms are there. */
 INLINE void finish(vf *sum, int rows, int panels, const tutti_bf16_product *job, const float *mask,
                    place at)
@@ -123,7 +139,7 @@ INLINE void finish(vf *sum, int rows, int panels, const tutti_bf16_product *job,
             UNROLL(16)
             for (int v = 0; v < VECS; v++) {
                 vf *x = &sum[(r * panels + p) * VECS + v];
-                *x = vf_gate(*x, vf_load(m + v * VLEN));
+                *x = gate(*x, vf_load(m + v * VLEN));
             }
         }
     }
@@ -230,6 +246,94 @@ static void product(const tutti_bf16_product *job)
     if (height) fit[height](job, taller * (height + 1), count - taller, &next);
     vf_flush_end(before);
 }
+
+/* ---- trees ----
+ *
+ * Where products ignore the processor's modes, the sums of a leaf are flushed by hand, so that
+ * leaves can be joined while they are in registers. A leaf starts at +0, so its first block leaves
+ * +0 of whatever is not normal. */
+#if BF16_TREES
+INLINE void add_to_leaf(vf *sum, vf chain[2][TILE], int count, bool first)
+{
+    UNROLL(32)
+    for (int i = 0; i < count; i++) {
+        const vf both = vf_add(chain[0][i], chain[1][i]);
+        const vm counts = vf_is_normal(both);
+        if (first) sum[i] = vf_keep(counts, both);
+        else {
+            const vf zero = vf_of_bits(vi_and(vi_of_bits(both), vi_set1(INT32_MIN)));
+            const vf next = vf_add(sum[i], vf_select(counts, both, zero));
+            const vf none = vf_of_bits(vi_and(vi_of_bits(next), vi_set1(INT32_MIN)));
+            sum[i] = vf_select(vf_is_normal(next), next, none);
+        }
+    }
+}
+
+INLINE void tree_block(const tutti_bf16_tree *job, const tutti_bf16_place *at, int row, int rows,
+                       int panels, vf chain[2][TILE])
+{
+    const tutti_bf16 *a = job->a + at->a + (size_t)row * at->row;
+    multiply(chain, rows, panels, at->slots, 2, a, a + at->odd, at->row, job->b + at->b,
+             job->b_panel);
+}
+
+INLINE void tree_tile(const tutti_bf16_tree *job, int row, int rows, int panels)
+{
+    enum { LEVELS = 6 }; /* 2^5 = TUTTI_BF16_LEAVES */
+    const int count = rows * panels * VECS;
+    float stack[LEVELS][TILE * VLEN];
+    vf sum[TILE], chain[2][TILE];
+    int depth = 0;
+    for (int leaf = 0;; leaf++) {
+        tree_block(job, &job->place[job->begin[leaf]], row, rows, panels, chain);
+        add_to_leaf(sum, chain, count, true);
+        for (int k = job->begin[leaf] + 1; k < job->begin[leaf + 1]; k++) {
+            tree_block(job, &job->place[k], row, rows, panels, chain);
+            add_to_leaf(sum, chain, count, false);
+        }
+        const bool last = leaf + 1 == job->leaves;
+        for (int joins = last ? depth : tutti_tree_joins(leaf); joins; joins--) {
+            depth--;
+            UNROLL(32)
+            for (int i = 0; i < count; i++)
+                sum[i] = vf_add(vf_load(stack[depth] + i * VLEN), sum[i]);
+        }
+        if (last) break;
+        UNROLL(32)
+        for (int i = 0; i < count; i++) vf_store(stack[depth] + i * VLEN, sum[i]);
+        depth++;
+    }
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(16)
+        for (int v = 0; v < panels * VECS; v++)
+            vf_put(job->to + (row + r) * job->to_row + (v / VECS) * job->to_panel + v % VECS * VLEN,
+                   sum[r * panels * VECS + v], job->stream);
+    }
+}
+
+typedef void tree_fn(const tutti_bf16_tree *job, int row);
+#define TREE(panels, rows)                                                  \
+    static void tree_##rows##x##panels(const tutti_bf16_tree *job, int row) \
+    {                                                                       \
+        tree_tile(job, row, rows, panels);                                  \
+    }
+#define TREE_ENTRY(panels, rows)   [panels][rows] = tree_##rows##x##panels,
+#define TREES(panels, rows)        UP_TO_##rows(TREE, panels)
+#define TREE_ENTRIES(panels, rows) UP_TO_##rows(TREE_ENTRY, panels)
+
+BF16_TILES(TREES)
+static tree_fn *const trees[PANELS + 1][ROWS + 1] = {BF16_TILES(TREE_ENTRIES)};
+
+static void tree(const tutti_bf16_tree *job)
+{
+    const int height = heights[job->panels], count = (job->rows + height - 1) / height;
+    for (int t = 0; t < count; t++) {
+        const int first = tutti_share_begin(job->rows, count, t);
+        trees[job->panels][tutti_share_begin(job->rows, count, t + 1) - first](job, first);
+    }
+}
+#endif
 
 /* ---- forms ---- */
 
@@ -359,6 +463,9 @@ extern const tutti_bf16_kernels NAME(bf16);
 const tutti_bf16_kernels NAME(bf16) = {
     .panels = PANELS,
     .product = product,
+#if BF16_TREES
+    .tree = tree,
+#endif
     .rows = rows,
     .panel = panel,
     .turned_rows = turned_rows,

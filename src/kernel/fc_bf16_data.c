@@ -3,6 +3,8 @@
 
 enum {
     LEAF_BLOCKS = TUTTI_FC_LEAF / TUTTI_BF16_TERMS,
+    TOGETHER = 4, /* leaves whose tree is one call, where there is such a kernel */
+    UNIT_BLOCKS = TOGETHER * LEAF_BLOCKS,
     INPUTS = 64,                  /* of a piece, at most */
     SAMPLES = 256,                /* of a piece */
     LEVEL_GAP = 33 * TUTTI_BLOCK, /* floats, so that levels do not meet in the same sets */
@@ -23,7 +25,7 @@ static data_room room_of(const tutti_fc *fc, int n)
 {
     const size_t columns = tutti_round_up((size_t)tutti_fc_least(n, SAMPLES), group_samples(fc));
     const size_t level = INPUTS * columns + LEVEL_GAP;
-    return (data_room){.weights = (size_t)INPUTS * TUTTI_FC_LEAF,
+    return (data_room){.weights = (size_t)INPUTS * TUTTI_FC_LEAF * TOGETHER,
                        .leaf = (size_t)INPUTS * group_samples(fc),
                        .level = level,
                        .stack = level * (tutti_tree_height(tutti_fc_leaves(fc)) + 1)};
@@ -32,7 +34,9 @@ static data_room room_of(const tutti_fc *fc, int n)
 typedef struct data_pass {
     const tutti_fc *fc;
     const tutti_fc_data_call *call;
-    int n, leaves;
+    int n;
+    int leaves; /* of a unit: 1 or TOGETHER */
+    int units;  /* of so many leaves */
     data_room room;
     tutti_bf16 *panels; /* of dy: [blocks of outputs][blocks of samples] */
     tutti_bf16 *weights;
@@ -89,13 +93,13 @@ static float *waiting(const data_piece *piece, int group, int depth)
            (size_t)group * piece->inputs * group_samples(piece->pass->fc);
 }
 
-/* Packs a leaf's weights and says where their blocks are. Returns how many. */
-static int pack_leaf(const data_piece *piece, int leaf, tutti_bf16_block block[LEAF_BLOCKS])
+/* Packs a unit's weights and says where their blocks are. Returns how many. */
+static int pack_unit(const data_piece *piece, int unit, tutti_bf16_block block[UNIT_BLOCKS])
 {
     const data_pass *pass = piece->pass;
-    const int first = leaf * LEAF_BLOCKS, in = pass->fc->in;
+    const int most = pass->leaves * LEAF_BLOCKS, first = unit * most, in = pass->fc->in;
     const int all = tutti_fc_bf16_blocks(pass->call->outputs);
-    const int count = tutti_fc_least(LEAF_BLOCKS, all - first);
+    const int count = tutti_fc_least(most, all - first);
     for (int k = 0; k < count; k++) {
         const int terms = tutti_fc_bf16_terms(pass->call->outputs, first + k);
         const int even = k * INPUTS * TUTTI_BF16_TERMS;
@@ -109,16 +113,11 @@ static int pack_leaf(const data_piece *piece, int leaf, tutti_bf16_block block[L
     return count;
 }
 
-/* One leaf of one group of samples, joined with what waits for it. */
-static void add_leaf(const data_piece *piece, int leaf, int group, const tutti_bf16_block *block,
-                     int count)
+/* to[inputs][columns] = a unit of one leaf. */
+static void sum_leaf(const data_piece *piece, const tutti_bf16_block *block, int count,
+                     const tutti_bf16 *b, int panels, float *to)
 {
     const data_pass *pass = piece->pass;
-    const int widest = pass->fc->bf16->panels, panel = piece->block + group * widest;
-    const int panels = tutti_fc_least(widest, piece->blocks - group * widest);
-    const size_t row = (size_t)panels * TUTTI_BLOCK, all = (size_t)tutti_fc_blocks(pass->n);
-    const tutti_fc_place place = tutti_fc_place_of(leaf, pass->leaves);
-    float *to = place.joins ? piece->leaf : waiting(piece, group, place.depth);
     pass->fc->bf16->product(&(tutti_bf16_product){
         .rows = piece->inputs,
         .panels = panels,
@@ -126,13 +125,60 @@ static void add_leaf(const data_piece *piece, int leaf, int group, const tutti_b
         .block = block,
         .a = piece->weights,
         .a_row = TUTTI_BF16_TERMS,
-        .b = pass->panels + (leaf * LEAF_BLOCKS * all + panel) * TUTTI_BF16_PANEL,
+        .b = b,
         .b_panel = TUTTI_BF16_PANEL,
-        .b_block = all * TUTTI_BF16_PANEL,
+        .b_block = (size_t)tutti_fc_blocks(pass->n) * TUTTI_BF16_PANEL,
         .to = to,
-        .to_row = row,
+        .to_row = (size_t)panels * TUTTI_BLOCK,
         .to_panel = TUTTI_BLOCK,
     });
+}
+
+/* The same of a unit of several leaves, by their tree. */
+static void sum_tree(const data_piece *piece, const tutti_bf16_block *block, int count,
+                     const tutti_bf16 *b, int panels, float *to)
+{
+    const data_pass *pass = piece->pass;
+    tutti_bf16_place place[UNIT_BLOCKS];
+    int begin[TOGETHER + 1] = {0}, leaves = 0;
+    for (int k = 0; k < count; k++) {
+        place[k] = (tutti_bf16_place){.a = (size_t)block[k].even,
+                                      .b = (size_t)k * tutti_fc_blocks(pass->n) * TUTTI_BF16_PANEL,
+                                      .odd = TUTTI_BF16_ODD,
+                                      .row = TUTTI_BF16_TERMS,
+                                      .slots = block[k].slots};
+        leaves = k / LEAF_BLOCKS + 1;
+        begin[leaves] = k + 1;
+    }
+    pass->fc->bf16->tree(&(tutti_bf16_tree){
+        .rows = piece->inputs,
+        .panels = panels,
+        .leaves = leaves,
+        .begin = begin,
+        .place = place,
+        .a = piece->weights,
+        .b = b,
+        .b_panel = TUTTI_BF16_PANEL,
+        .to = to,
+        .to_row = (size_t)panels * TUTTI_BLOCK,
+        .to_panel = TUTTI_BLOCK,
+    });
+}
+
+/* One unit of one group of samples, joined with what waits for it. */
+static void add_unit(const data_piece *piece, int unit, int group, const tutti_bf16_block *block,
+                     int count)
+{
+    const data_pass *pass = piece->pass;
+    const int widest = pass->fc->bf16->panels, panel = piece->block + group * widest;
+    const int panels = tutti_fc_least(widest, piece->blocks - group * widest);
+    const size_t row = (size_t)panels * TUTTI_BLOCK, all = (size_t)tutti_fc_blocks(pass->n);
+    const tutti_fc_place place = tutti_fc_place_of(unit, pass->units);
+    const tutti_bf16 *b =
+        pass->panels + (unit * pass->leaves * LEAF_BLOCKS * all + panel) * TUTTI_BF16_PANEL;
+    float *to = place.joins ? piece->leaf : waiting(piece, group, place.depth);
+    if (pass->leaves > 1) sum_tree(piece, block, count, b, panels, to);
+    else sum_leaf(piece, block, count, b, panels, to);
     for (int j = 1; j <= place.joins; j++) {
         float *left = waiting(piece, group, place.depth - j);
         pass->fc->bf16->join(piece->inputs * row, left, to, left, false);
@@ -158,10 +204,10 @@ static void sum_piece(const data_piece *piece)
 {
     const data_pass *pass = piece->pass;
     const int groups = tutti_ceil_div(piece->blocks, pass->fc->bf16->panels);
-    for (int leaf = 0; leaf < pass->leaves; leaf++) {
-        tutti_bf16_block block[LEAF_BLOCKS];
-        const int count = pack_leaf(piece, leaf, block);
-        for (int g = 0; g < groups; g++) add_leaf(piece, leaf, g, block, count);
+    for (int unit = 0; unit < pass->units; unit++) {
+        tutti_bf16_block block[UNIT_BLOCKS];
+        const int count = pack_unit(piece, unit, block);
+        for (int g = 0; g < groups; g++) add_unit(piece, unit, g, block, count);
     }
     for (int g = 0; g < groups; g++) unpack(piece, g);
 }
@@ -191,10 +237,9 @@ void tutti_fc_bf16_backward_data(const tutti_fc *fc, const tutti_task *task,
                                  const tutti_fc_data_call *call)
 {
     tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, task->n)};
-    data_pass pass = {.fc = fc,
-                      .call = call,
-                      .n = task->n,
-                      .leaves = tutti_ceil_div(call->outputs, TUTTI_FC_LEAF)};
+    data_pass pass = {
+        .fc = fc, .call = call, .n = task->n, .leaves = fc->bf16->tree ? TOGETHER : 1};
+    pass.units = tutti_ceil_div(call->outputs, TUTTI_FC_LEAF * pass.leaves);
     plan_data(&pass, call->outputs, &arena);
     tutti_team_run(task->team, pack_share, &pass);
     tutti_team_run(task->team, data_share, &pass);

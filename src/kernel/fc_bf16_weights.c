@@ -7,6 +7,8 @@
 enum {
     INPUTS = 64,              /* of a run, at most */
     SPILL = TUTTI_BF16_TERMS, /* elements that the last of packed rows may pass */
+    TREE_SLOTS = 128,         /* of a tree: 16 KiB for two panels */
+    TREE_BLOCKS = 64,
     LINE = TUTTI_BF16_LINE,
     ROW = 2, /* elements of a slot: of a panel, of a row */
 };
@@ -29,6 +31,8 @@ typedef struct weights_pass {
     tutti_bf16 *rows;   /* of a run of x: [blocks of samples][inputs], without gaps */
     float *stack;       /* these two for each thread */
     bool stream;
+    int together; /* grains whose tree is one call of the kernel, a power of two; 0: not even one */
+    int units;    /* of so many grains, or of one */
 } weights_pass;
 
 static size_t row_elements(int n)
@@ -121,6 +125,24 @@ static void pack_share(void *arg, int thread, int threads)
                                 (size_t)pass->outputs, pass->dy_packed + o * packed, packed);
 }
 
+/* Chooses 'together' so that the panels of its dy stay in the first-level cache. */
+static void plan_units(weights_pass *pass)
+{
+    const int grains = pass->grains->count;
+    int most = 0, least = 1;
+    for (int g = 0; g < grains; g++) {
+        const int blocks = tutti_fc_bf16_blocks(samples_of(pass, g));
+        most = blocks > most ? blocks : most;
+        least = tutti_fc_least(least, blocks);
+    }
+    pass->together = pass->fc->bf16->tree && least > 0 && most <= TREE_BLOCKS ? 1 : 0;
+    const int slots = pass->slots[grains] / grains;
+    while (pass->together && 2 * pass->together <= TUTTI_BF16_LEAVES &&
+           2 * pass->together * most <= TREE_BLOCKS && 2 * pass->together * slots <= TREE_SLOTS)
+        pass->together *= 2;
+    pass->units = pass->together ? tutti_ceil_div(grains, pass->together) : grains;
+}
+
 /* A run of inputs on a thread. */
 typedef struct weights_run {
     const weights_pass *pass;
@@ -180,6 +202,52 @@ static void sum_grain(const weights_run *run, int grain, int o, int panels, floa
     }
 }
 
+/* The same of the grains of a unit, by their tree. */
+static void sum_tree(const weights_run *run, int unit, int o, int panels, float *to,
+                     size_t to_panel, bool stream)
+{
+    const weights_pass *pass = run->pass;
+    const int first = unit * pass->together;
+    const size_t all = (size_t)pass->slots[pass->grains->count] * LINE;
+    const int leaves = tutti_fc_least(pass->together, pass->grains->count - first);
+    tutti_bf16_place place[TREE_BLOCKS];
+    int begin[TUTTI_BF16_LEAVES + 1] = {0};
+    for (int g = 0; g < leaves; g++) {
+        const int samples = samples_of(pass, first + g), count = tutti_fc_bf16_blocks(samples);
+        for (int k = 0; k < count; k++) {
+            const int slots = tutti_bf16_slots(tutti_fc_bf16_terms(samples, k));
+            const size_t before = slots_before(pass, first + g, k);
+            place[begin[g] + k] = (tutti_bf16_place){.a = before * ROW * (size_t)run->inputs,
+                                                     .b = before * LINE,
+                                                     .odd = slots * ROW,
+                                                     .row = 2 * slots * ROW,
+                                                     .slots = slots};
+        }
+        begin[g + 1] = begin[g] + count;
+    }
+    pass->fc->bf16->tree(&(tutti_bf16_tree){
+        .rows = run->inputs,
+        .panels = panels,
+        .leaves = leaves,
+        .begin = begin,
+        .place = place,
+        .a = run->rows,
+        .b = pass->panels + o * all,
+        .b_panel = all,
+        .to = to,
+        .to_row = TUTTI_BLOCK,
+        .to_panel = to_panel,
+        .stream = stream,
+    });
+}
+
+static void sum_unit(const weights_run *run, int unit, int o, int panels, float *to,
+                     size_t to_panel, bool stream)
+{
+    if (run->pass->together) sum_tree(run, unit, o, panels, to, to_panel, stream);
+    else sum_grain(run, unit, o, panels, to, to_panel);
+}
+
 /* What waits at 'depth', a panel of it. */
 static float *waiting(const weights_run *run, int depth, int panel)
 {
@@ -192,14 +260,14 @@ static float *gradient_at(const weights_run *run, int o)
     return run->pass->dw + ((size_t)o * run->pass->fc->in + run->input) * TUTTI_BLOCK;
 }
 
-/* Joins a panel of a grain's sum, which is at 'sum', with what waits; the last one's into dw. */
-static void join_grain(const weights_run *run, int grain, int o, int panel, float *sum)
+/* Joins a panel of a unit's sum, which is at 'sum', with what waits; the last one's into dw. */
+static void join_unit(const weights_run *run, int unit, int o, int panel, float *sum)
 {
     const weights_pass *pass = run->pass;
     const size_t count = (size_t)run->inputs * TUTTI_BLOCK;
-    const tutti_fc_place place = tutti_fc_place_of(grain, pass->grains->count);
+    const tutti_fc_place place = tutti_fc_place_of(unit, pass->units);
     for (int j = 1; j <= place.joins; j++) {
-        const bool last = grain + 1 == pass->grains->count && j == place.joins;
+        const bool last = unit + 1 == pass->units && j == place.joins;
         float *left = waiting(run, place.depth - j, panel);
         float *to = last ? gradient_at(run, o + panel) : left;
         pass->fc->bf16->join(count, left, sum, to, last && pass->stream);
@@ -210,17 +278,17 @@ static void join_grain(const weights_run *run, int grain, int o, int panel, floa
 static void sum_panels(const weights_run *run, int o, int panels)
 {
     const weights_pass *pass = run->pass;
-    const int grains = pass->grains->count;
     const size_t panel = (size_t)run->inputs * TUTTI_BLOCK;
-    if (grains == 1) {
-        sum_grain(run, 0, o, panels, gradient_at(run, o), (size_t)pass->fc->in * TUTTI_BLOCK);
+    if (pass->units == 1) {
+        sum_unit(run, 0, o, panels, gradient_at(run, o), (size_t)pass->fc->in * TUTTI_BLOCK,
+                 pass->stream);
         return;
     }
-    for (int g = 0; g < grains; g++) {
-        const tutti_fc_place place = tutti_fc_place_of(g, grains);
+    for (int u = 0; u < pass->units; u++) {
+        const tutti_fc_place place = tutti_fc_place_of(u, pass->units);
         float *to = waiting(run, place.joins ? -1 : place.depth, 0);
-        sum_grain(run, g, o, panels, to, panel);
-        for (int p = 0; p < panels; p++) join_grain(run, g, o, p, to + p * panel);
+        sum_unit(run, u, o, panels, to, panel, false);
+        for (int q = 0; q < panels; q++) join_unit(run, u, o, q, to + q * panel);
     }
 }
 
@@ -285,6 +353,7 @@ void tutti_fc_bf16_backward_weights(const tutti_fc *fc, const tutti_task *task, 
     tutti_arena arena = {.base = task->scratch, .bytes = tutti_fc_scratch(fc, pass.n)};
     plan_weights(&pass, &arena);
     count_slots(&pass);
+    plan_units(&pass);
     tutti_team_run(task->team, pack_share, &pass);
     tutti_team_run(task->team, weights_share, &pass);
 }

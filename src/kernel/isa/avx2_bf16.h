@@ -31,6 +31,8 @@ static inline vi vi_load_pairs(const unsigned short *p)
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
+#define BF16_TREES 0
+
 typedef struct vh {
     vf high, low;
 } vh;

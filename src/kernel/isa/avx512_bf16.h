@@ -50,6 +50,13 @@ static inline vh vh_set1(const unsigned short *p)
     memcpy(&pair, p, sizeof pair);
     return _mm512_set1_epi32(pair);
 }
+/* The products ignore MXCSR, so sums may be flushed by hand where others among them must not. */
+#define BF16_TREES 1
+
+static inline vm vf_is_normal(vf x)
+{
+    return _mm512_test_epi32_mask(vi_of_bits(x), _mm512_set1_epi32(0x7f800000));
+}
 /* sum + the product of the high halves, then of the low ones */
 static inline vf vh_dot(vf sum, vh a, vh b)
 {
@@ -74,6 +81,8 @@ static inline void vi_store_row(unsigned short *to, const float *low, const floa
 }
 
 #else
+
+#define BF16_TREES 0
 
 typedef struct vh {
     vf high, low;

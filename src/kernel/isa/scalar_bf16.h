@@ -34,6 +34,8 @@ static inline vi vi_load_pairs(const unsigned short *p)
     return a;
 }
 
+#define BF16_TREES 0
+
 typedef struct vh {
     vf high, low;
 } vh;
