@@ -10,7 +10,9 @@
 enum {
     OLDEST = 7, /* opset */
     MOST_SAMPLES = 1 << 20,
-    OPEN_SAMPLES = 1000003, /* a prime: no shape is a multiple of it by chance */
+    /* A prime: no shape is a multiple of it by chance. It is small, since today's exporter computes
+     * indices of all samples' values. */
+    OPEN_SAMPLES = 10007,
     MOST_VALUES = 1 << 28,
     MOST_COMPUTED = 1 << 26, /* elements, without any constant that was read */
     NOT_LOADED = -1,
