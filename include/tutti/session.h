@@ -44,7 +44,8 @@ typedef struct tutti_session tutti_session;
 
 /* Collective. Options and all they point to are copied or borrowed as train.h says; own_data,
  * own_loss and ranks are borrowed as long as the session lasts. With 'run' the session can be saved
- * there, with 'resume' it goes on from there, with 'weights' it begins with those. 'data' and
+ * there, with 'resume' it goes on from there, with 'weights' it begins with those; without 'net' it
+ * then has theirs, their precision and their algorithm of convolutions, unless told. 'data' and
  * own_data are for samples: without either they are floats in CHW. On failure *out is NULL. */
 TUTTI_API tutti_status tutti_session_create(tutti_session **out,
                                             const tutti_train_options *options) TUTTI_MUST_CHECK;

@@ -153,12 +153,12 @@ tutti_status tutti_run_read_about(tutti_run *run, bool evaluates_only) TUTTI_MUS
 /* The net that NET names, or that the weights tell; where both do, they are the same. */
 tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
 
-/* Convolutions are computed as --conv says, which is no part of the net's hash; for answers as the
- * weights were trained, and what says nothing of it is older than the choice. */
+/* Convolutions are computed as --conv says, which is no part of the net's hash. Answers are, and so
+ * is a net that its weights bring along, unless told, as the weights were trained; what says
+ * nothing of it is older than the choice. */
 void tutti_run_convolve(tutti_run *run, bool evaluates_only);
 
-/* Gives layers the precision of --precision; for answers that of the weights, if none is asked
- * for. */
+/* Gives layers the precision of --precision; likewise that of the weights. */
 tutti_status tutti_run_round(tutti_run *run, bool evaluates_only) TUTTI_MUST_CHECK;
 
 /* Finds the outputs of the data set's classes by their names. TUTTI_OTHER_RUN for a class that the

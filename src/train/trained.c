@@ -68,20 +68,28 @@ tutti_status tutti_run_open_net(tutti_run *run, bool evaluates_only)
     return evaluates_only && run->about ? check_net(run) : TUTTI_OK;
 }
 
+/* Those who ask a net, or take it from its weights, have it as it was trained. */
+static const char *as_trained(const tutti_run *run, bool evaluates_only, const char *told)
+{
+    const bool is_theirs = run->about && (evaluates_only || !run->options->net);
+    return is_theirs ? told : NULL;
+}
+
 void tutti_run_convolve(tutti_run *run, bool evaluates_only)
 {
-    const char *word = run->settings.conv;
-    if (evaluates_only && run->about) word = run->about->conv;
+    tutti_settings *s = &run->settings;
+    const char *word = as_trained(run, evaluates_only, run->about ? run->about->conv : NULL);
+    if (word && !run->options->conv) snprintf(s->conv, sizeof s->conv, "%s", word);
     for (int i = TUTTI_CONV_DIRECT; tutti_conv_algorithm_words[i]; i++)
-        if (!strcmp(tutti_conv_algorithm_words[i], word)) tutti_net_convolve(run->net, i);
+        if (!strcmp(tutti_conv_algorithm_words[i], s->conv)) tutti_net_convolve(run->net, i);
 }
 
 tutti_status tutti_run_round(tutti_run *run, bool evaluates_only)
 {
-    const char *word = run->settings.precision;
-    const bool is_told = evaluates_only && run->about && run->about->precision;
-    if (is_told && !run->options->precision) word = run->about->precision;
-    return tutti_net_set_precision(run->net, word);
+    tutti_settings *s = &run->settings;
+    const char *word = as_trained(run, evaluates_only, run->about ? run->about->precision : NULL);
+    if (word && !run->options->precision) snprintf(s->precision, sizeof s->precision, "%s", word);
+    return tutti_net_set_precision(run->net, s->precision);
 }
 
 /* ---- the classes ---- */
